@@ -1,0 +1,322 @@
+/**
+ * The write-ahead host of one statechart.
+ *
+ * Owns: the snapshot, its revision, the mailbox, the durable timers. One event at a time: the mailbox is held from the pure transition
+ *   until its commit has returned.
+ * Does not own: what the effects do (the role), nor how a commit reaches the disk (group-commit.ts).
+ * Messages in: `post`. Messages out: `role.committed`, after the commit.
+ * Invariants: INV-1 (no effect before its commit), INV-10 (a timer's token makes a late one stale), INV-11.
+ */
+import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import { RunwardenError, messageOf } from '../errors.js'
+import type { GroupCommit } from './group-commit.js'
+import { Mailbox } from './mailbox.js'
+import type {
+  ActorKind,
+  ActorWrite,
+  Clock,
+  CommitVerdict,
+  KindRows,
+  Logger,
+  SpoolPort,
+  StorePort,
+  TimerRow,
+} from './ports.js'
+import { dehydrate, firstStep, hydrate, isIdle, nextStep } from './step.js'
+import type { EffectData, Step } from './step.js'
+import { Timers } from './timers.js'
+
+/** A committed transition, as the role and the observers see it. */
+export interface Transition {
+  readonly actor: string
+  readonly kind: ActorKind
+  readonly rev: number
+  readonly at: number
+  readonly event: AnyEventObject
+  readonly before: AnyMachineSnapshot | null
+  readonly after: AnyMachineSnapshot
+  readonly effects: readonly EffectData[]
+}
+
+/** What makes one kind of chart an actor. */
+export interface ActorRole {
+  readonly kind: ActorKind
+  readonly machine: AnyStateMachine
+  readonly machineVersion: number
+  /** Overtakes facts in the mailbox, and may go ahead of a store that does not answer. */
+  isIntent(event: AnyEventObject): boolean
+  /** Must not act when it cannot be recorded (K7). */
+  isAutomatic(event: AnyEventObject): boolean
+  /** Whether transitions of this snapshot may go ahead of a store that does not answer: the actor is being ended. */
+  mayRunAhead(snapshot: AnyMachineSnapshot): boolean
+  /** Adds what only the moment of taking can know (K4). Pure otherwise. */
+  stamp(event: AnyEventObject): AnyEventObject
+  /** One word for the journal's from and to. */
+  describe(snapshot: AnyMachineSnapshot): string
+  /** The event as the journal may show it (L7). */
+  redact(event: AnyEventObject): unknown
+  /** The rows that change with this transition. */
+  rows(transition: Transition): KindRows
+  /** After the commit: do the effects, tell the observers. Must not throw. */
+  committed(transition: Transition): void
+  /** The chart itself failed on an event (F). */
+  faulted(error: unknown): void
+  /** Another engine owns the actor now (S3). */
+  disowned(): void
+}
+
+export interface HostServices {
+  readonly engineId: string
+  readonly clock: Clock
+  readonly commits: GroupCommit
+  readonly store: StorePort
+  readonly spool: SpoolPort | null
+  readonly logger: Logger
+  /** How long an intent waits for a store that does not answer, in ms. */
+  readonly commitDeadlineMs: number
+}
+
+export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced'
+
+interface Letter {
+  readonly event: AnyEventObject
+  readonly timer?: { readonly id: string; readonly token: string }
+  readonly resolve: (result: Posted) => void
+}
+
+export class DurableActor {
+  readonly id: string
+  readonly #role: ActorRole
+  readonly #host: HostServices
+  readonly #mailbox = new Mailbox<Letter>()
+  readonly #timers: Timers
+  #snapshot: AnyMachineSnapshot | null = null
+  #rev = -1
+  #isWorking = false
+  #isStopped = false
+  #intentArrived: () => void = () => undefined
+
+  constructor(id: string, role: ActorRole, host: HostServices) {
+    this.id = id
+    this.#role = role
+    this.#host = host
+    this.#timers = new Timers(host.clock, (timer) => {
+      this.#put({ event: timer.event, timer }, false)
+    })
+  }
+
+  get snapshot(): AnyMachineSnapshot {
+    if (this.#snapshot === null) throw new RunwardenError('invariant-broken', `actor ${this.id} has not begun`)
+    return this.#snapshot
+  }
+
+  /** Null until the actor is on record. */
+  get current(): AnyMachineSnapshot | null {
+    return this.#snapshot
+  }
+
+  get rev(): number {
+    return this.#rev
+  }
+
+  /** Timers that are armed now, for people: when each is due by the wall clock. */
+  get timers(): readonly TimerRow[] {
+    return this.#timers.rows()
+  }
+
+  /** Creates the actor in the store. Nothing of it is recorded unless the result is `applied`; rejects when the store does not answer. */
+  async begin(input: unknown): Promise<Posted> {
+    const step = firstStep(this.#role.machine, input)
+    const event = { type: `${this.#role.kind}.accepted`, at: this.#host.clock.wallMs() }
+    const result = await this.#apply(event, null, step)
+    if (result === 'applied') this.#pump()
+    return result === 'reloaded' ? 'exists' : result
+  }
+
+  /** Takes up an actor from the store where it stood. */
+  resume(stored: { readonly snapshot: string; readonly rev: number }, timers: readonly TimerRow[]): void {
+    this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
+    this.#rev = stored.rev
+    this.#timers.resume(timers)
+    this.#pump()
+  }
+
+  /** Puts an event into the mailbox; resolves when it was taken, and recorded if it meant anything. */
+  post(event: AnyEventObject): Promise<Posted> {
+    if (event.type.startsWith('xstate.')) {
+      throw new RunwardenError('invariant-broken', `event ${event.type} may not come from outside`)
+    }
+    return this.#put({ event }, this.#role.isIntent(event))
+  }
+
+  /** Ends the actor's life in this process; its record stays as it is. */
+  stop(): void {
+    this.#isStopped = true
+    this.#timers.clear()
+    for (const letter of this.#mailbox.clear()) letter.resolve('disowned')
+  }
+
+  #put(letter: Omit<Letter, 'resolve'>, isUrgent: boolean): Promise<Posted> {
+    if (this.#isStopped) return Promise.resolve('disowned')
+    return new Promise((resolve) => {
+      this.#mailbox.put({ ...letter, resolve }, isUrgent)
+      if (isUrgent) this.#intentArrived()
+      this.#pump()
+    })
+  }
+
+  #pump(): void {
+    if (this.#isWorking || this.#snapshot === null) return
+    this.#isWorking = true
+    void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    for (let letter = this.#mailbox.take(); letter !== undefined; letter = this.#mailbox.take()) {
+      letter.resolve(await this.#handle(letter))
+    }
+    this.#isWorking = false
+  }
+
+  async #handle(letter: Letter): Promise<Posted> {
+    if (this.#isStopped) return 'disowned'
+    // INV-10: a timer that was replaced or cancelled while its event waited means nothing any more.
+    if (letter.timer !== undefined && !this.#timers.isCurrent(letter.timer)) return 'ignored'
+    const at = this.#host.clock.wallMs()
+    const before = this.snapshot
+    try {
+      const event = this.#role.stamp({ ...letter.event, at })
+      const step = nextStep(this.#role.machine, before, event)
+      if (letter.timer === undefined && isIdle(before, step)) return 'ignored'
+      if (letter.timer !== undefined) this.#timers.forget(letter.timer.id)
+      const clearing = letter.timer === undefined ? [] : [letter.timer.id]
+      const result = await this.#apply(event, before, {
+        ...step,
+        timersCleared: [...step.timersCleared, ...clearing],
+      })
+      return result === 'reloaded' ? await this.#handle(letter) : result
+    } catch (error) {
+      this.#host.logger.error({ actor: this.id, event: letter.event.type, error: messageOf(error) }, 'a chart failed')
+      this.#role.faulted(error)
+      return 'unrecorded'
+    }
+  }
+
+  /** Commits a step and makes it the present. The only place where the snapshot changes. */
+  async #apply(event: AnyEventObject, before: AnyMachineSnapshot | null, step: Step): Promise<Posted | 'reloaded'> {
+    const rev = this.#rev + 1
+    const at = event['at'] as number
+    const transition: Transition = {
+      actor: this.id,
+      kind: this.#role.kind,
+      rev,
+      at,
+      event,
+      before,
+      after: step.snapshot,
+      effects: step.effects,
+    }
+    const timersSet = step.timersSet.map((timer) => this.#timers.prepare(timer, `${String(rev)}`, at))
+    const write: ActorWrite = {
+      kind: this.#role.kind,
+      actor: this.id,
+      owner: this.#host.engineId,
+      expectedRev: before === null ? null : this.#rev,
+      rev,
+      machineVersion: this.#role.machineVersion,
+      snapshot: dehydrate(step.snapshot),
+      journal: {
+        at,
+        event: event.type,
+        detail: JSON.stringify(this.#role.redact(event)),
+        from: before === null ? '' : this.#role.describe(before),
+        to: this.#role.describe(step.snapshot),
+        effects: step.effects.map(({ type, params }, index) => ({
+          index,
+          kind: type,
+          body: JSON.stringify(params ?? null),
+        })),
+      },
+      timersSet,
+      timersCleared: step.timersCleared,
+      rows: this.#role.rows(transition),
+    }
+    const verdict = await this.#commit(write, event)
+    const found = verdict === 'stale' ? await this.#reload(write) : verdict
+    if (found !== 'committed') return found
+    this.#snapshot = step.snapshot
+    this.#rev = rev
+    for (const id of step.timersCleared) this.#timers.forget(id)
+    for (const timer of timersSet) this.#timers.arm(timer)
+    // INV-1: the effects start here, after the commit has returned, and nowhere else.
+    this.#role.committed(transition)
+    return 'applied'
+  }
+
+  async #commit(write: ActorWrite, event: AnyEventObject): Promise<CommitVerdict | 'unrecorded'> {
+    const { commits } = this.#host
+    // K7: what cannot be recorded does not act; the watchdog asks again. A run that cannot be recorded does not begin.
+    if (this.#role.isAutomatic(event)) return commits.submit(write, 0).catch(() => 'unrecorded' as const)
+    if (write.expectedRev === null) return commits.submit(write, this.#host.commitDeadlineMs)
+    const durable = commits.submit(write)
+    const ahead = this.#runAhead(write, event)
+    const verdict = await Promise.race([durable, ahead.taken])
+    ahead.cancel()
+    if (verdict === 'spooled') {
+      void durable.then((late) => {
+        if (late === 'stale') void this.#reload(write)
+      })
+      return 'committed'
+    }
+    return verdict
+  }
+
+  /**
+   * An operator must be able to stop a process while the store does not answer: past the deadline the write goes to the spool and the
+   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them.
+   */
+  #runAhead(write: ActorWrite, event: AnyEventObject): { taken: Promise<'spooled'>; cancel: () => void } {
+    const { clock, commits, commitDeadlineMs, spool, logger } = this.#host
+    let cancel = (): void => undefined
+    const taken = new Promise<'spooled'>((resolve) => {
+      const start = (): void => {
+        cancel = clock.after(commits.isDegraded ? 0 : commitDeadlineMs, () => {
+          void (spool?.append(write) ?? Promise.resolve())
+            .catch((error: unknown) => {
+              logger.error({ actor: this.id, error: messageOf(error) }, 'the spool did not take a transition')
+            })
+            .then(() => {
+              resolve('spooled')
+            })
+        })
+      }
+      const isOwed =
+        this.#role.isIntent(event) || this.#role.mayRunAhead(this.snapshot) || this.#mailbox.hasUrgent
+      if (isOwed) start()
+      else this.#intentArrived = start
+    })
+    return {
+      taken,
+      cancel: () => {
+        cancel()
+        this.#intentArrived = () => undefined
+      },
+    }
+  }
+
+  /** S3: another revision or owner stands. Take what is there, or let go. */
+  async #reload(write: ActorWrite): Promise<'committed' | 'reloaded' | 'disowned'> {
+    const stored = await this.#host.store.loadActor(this.#role.kind, this.id)
+    if (stored?.owner !== this.#host.engineId) {
+      this.#host.logger.warn({ actor: this.id, owner: stored?.owner }, 'another engine owns this actor now')
+      this.stop()
+      this.#role.disowned()
+      return 'disowned'
+    }
+    // A commit whose answer was lost is in the store after all.
+    if (stored.rev === write.rev && stored.snapshot === write.snapshot) return 'committed'
+    this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
+    this.#rev = stored.rev
+    return 'reloaded'
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * The runs that other engines began, in a store that several share.
+ *
+ * Owns: the judgement whether an engine is dead, the fenced take-over of its runs, and the answers that living engines owe.
+ * Does not own: what happens to a run once it is held here (the registry).
+ * Invariants: INV-13, R2, R3, R5 (only a provably dead engine's runs are taken, and once), R9 (an unknown chart version is not touched).
+ */
+import { RunwardenError, messageOf } from '../errors.js'
+import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
+import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { HostServices } from './durable-actor.js'
+import type { EngineRow, ExecutionRecord, ExecutionRow, ProcessPort, StoredRun } from './ports.js'
+import type { Elsewhere } from './registry.actor.js'
+import type { ExecutionFacts } from './run-rows.js'
+import type { RunActor } from './run.actor.js'
+import type { StopCall } from './stop-call.js'
+
+const FOLLOW_WAIT_MS = 40
+/** How often an engine that owes an answer is looked at. */
+const JUDGE_EVERY = 5
+
+export interface ElsewhereOptions {
+  readonly host: HostServices
+  readonly processes: ProcessPort
+  readonly hostId: string
+  readonly isHeld: (runId: string) => boolean
+  /** A run actor for a record, with no command to launch: it can be ended, watched and asked. */
+  readonly makeRun: (stored: StoredRun) => RunActor
+  readonly hold: (run: RunActor) => void
+}
+
+type Judgement = 'alive' | 'gone' | 'unknown'
+
+const recordOf = (execution: ExecutionRow & { readonly runId: string }): ExecutionRecord | null =>
+  execution.marks === undefined
+    ? null
+    : {
+        runId: execution.runId,
+        attempt: execution.attempt,
+        marks: execution.marks,
+        containment: execution.containment ?? 'group',
+        identity: execution.identity ?? null,
+        launchedAt: execution.launchedAt ?? null,
+      }
+
+const factsOf = (record: ExecutionRecord | null, logPath: string | null): ExecutionFacts | null =>
+  record === null
+    ? null
+    : { marks: record.marks, containment: record.containment, logPath, identity: record.identity }
+
+const doneLine = ({ row, head }: StoredRun): StopLine => {
+  const outcome = head.outcome === null ? null : (JSON.parse(head.outcome) as { status: string })
+  return {
+    runId: row.id,
+    status: 'already-terminal',
+    work: outcome?.status ?? 'open',
+    requestedAt: head.settledAt ?? row.createdAt,
+    repeated: false,
+    isLive: false,
+  }
+}
+
+export class Elsewheres {
+  readonly #options: ElsewhereOptions
+
+  constructor(options: ElsewhereOptions) {
+    this.#options = options
+  }
+
+  /** What a scope holds besides what is held here. Rejects when the store cannot be read (K15). */
+  async find(scope: StopScope): Promise<Elsewhere> {
+    const { host, isHeld } = this.#options
+    const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
+    const strangers = stored.filter(({ row }) => !isHeld(row.id))
+    const done = strangers.filter(({ head }) => head.doneAt !== null).map(doneLine)
+    const takenOver: RunActor[] = []
+    const owned: { runId: string; work: string; owner: string }[] = []
+    const engines = await this.#engines()
+    for (const run of strangers.filter(({ head }) => head.doneAt === null)) {
+      const taken = await this.#takeOver(run, engines)
+      if (taken === null) owned.push({ runId: run.row.id, work: 'open', owner: run.owner })
+      else takenOver.push(taken)
+    }
+    return { takenOver, owned, done }
+  }
+
+  /** R3: takes every run whose engine is provably dead. */
+  async takeOverAll(): Promise<readonly RunActor[]> {
+    const { host } = this.#options
+    const strangers = await host.store.openRunsOfOthers(host.engineId)
+    if (strangers.length === 0) return []
+    const engines = await this.#engines()
+    const taken: RunActor[] = []
+    for (const { runId } of strangers) {
+      const stored = await host.store.loadRun(runId)
+      const run = stored === null ? null : await this.#takeOver(stored, engines)
+      if (run !== null) taken.push(run)
+    }
+    return taken
+  }
+
+  /** Feeds the answers of other engines to a call; an engine that dies while it owes one loses its runs to this engine. */
+  follow(call: StopCall): () => void {
+    const { host } = this.#options
+    let cancel = (): void => undefined
+    let isOver = false
+    let rounds = 0
+    const look = async (): Promise<void> => {
+      try {
+        const lines = call.awaited.size === 0 ? [] : await host.store.linesOf(call.input.orderId)
+        for (const line of lines) if (line.status !== 'requested') call.answeredElsewhere(line)
+        rounds += 1
+        if (rounds % JUDGE_EVERY === 0) await this.#takeFromTheDead(call)
+      } catch (error) {
+        host.logger.warn({ error: messageOf(error) }, 'the answers of other engines could not be read')
+      }
+      if (!isOver) cancel = host.clock.after(FOLLOW_WAIT_MS, () => void look())
+    }
+    cancel = host.clock.after(FOLLOW_WAIT_MS, () => void look())
+    return () => {
+      isOver = true
+      cancel()
+    }
+  }
+
+  async #takeFromTheDead(call: StopCall): Promise<void> {
+    if (call.awaited.size === 0) return
+    const engines = await this.#engines()
+    for (const [runId] of [...call.awaited]) {
+      const stored = await this.#options.host.store.loadRun(runId)
+      const run = stored === null ? null : await this.#takeOver(stored, engines)
+      if (run !== null) call.tell(run)
+    }
+  }
+
+  async #engines(): Promise<ReadonlyMap<string, EngineRow>> {
+    const rows = await this.#options.host.store.listEngines()
+    return new Map(rows.map((row) => [row.id, row]))
+  }
+
+  /** R5: an engine that closed has given its runs up; one that cannot be judged keeps them. */
+  async #judge(engine: EngineRow | undefined): Promise<Judgement> {
+    if (engine === undefined) return 'unknown'
+    if (engine.closedAt !== null) return 'gone'
+    if (engine.hostId !== this.#options.hostId) return 'unknown'
+    return this.#options.processes.lookUp(engine.identity)
+  }
+
+  async #takeOver(stored: StoredRun, engines: ReadonlyMap<string, EngineRow>): Promise<RunActor | null> {
+    const { host, isHeld } = this.#options
+    const runId = stored.row.id
+    const isOurs = stored.owner === host.engineId
+    if (!isOurs && (await this.#judge(engines.get(stored.owner))) !== 'gone') return null
+    if (stored.machineVersion !== RUN_MACHINE_VERSION) {
+      // R9: another version's snapshot is another language.
+      throw new RunwardenError(
+        'refused',
+        `run ${runId} was recorded with version ${String(stored.machineVersion)} of the run chart; this library knows ${String(RUN_MACHINE_VERSION)}`,
+      )
+    }
+    if (!isOurs && !(await host.store.takeOver(runId, stored.owner, host.engineId))) return null
+    // Read again: the dead engine's last write may have come between the first look and the take-over.
+    const current = await host.store.loadRun(runId)
+    if (current === null || isHeld(runId)) return null
+    return this.#resume(current)
+  }
+
+  async #resume(stored: StoredRun): Promise<RunActor> {
+    const { host, makeRun, hold } = this.#options
+    const runId = stored.row.id
+    const [executions, timers] = await Promise.all([
+      host.store.executionsOf([runId]),
+      host.store.timersOf('run', runId),
+    ])
+    const last = executions.at(-1)
+    const record = last === undefined ? null : recordOf(last)
+    const run = makeRun(stored)
+    run.resume(stored, timers, factsOf(record, last?.logPath ?? null))
+    hold(run)
+    if (record !== null && !run.state.isConfirmed) await this.#reconcile(run, record)
+    return run
+  }
+
+  /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */
+  async #reconcile(run: RunActor, record: ExecutionRecord): Promise<void> {
+    const process = run.newProcess(record.attempt)
+    await process.adopt(record)
+    switch (run.state.process) {
+      case 'launching':
+        // R2: found by its marks, it is launched; not found, its tree is gone and the actor says so.
+        if (process.identity !== null) await run.post({ type: 'process.launched', attempt: record.attempt })
+        break
+      case 'term-sent':
+        process.terminate()
+        break
+      case 'kill-sent':
+        process.kill(run.policy.killGraceMs)
+        break
+      case 'frozen':
+        await process.freeze()
+        break
+      default:
+        break
+    }
+  }
+}

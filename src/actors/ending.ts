@@ -1,0 +1,126 @@
+/**
+ * The ending of one run on behalf of one order: the intent is given, and its answer awaited.
+ *
+ * Invariants: INV-3 (a settled run is terminated without a word on its outcome), INV-5 (`confirmed` only from the process region), K14, P7.
+ */
+import type { StopLine, StopMode } from '../machines/stop-order/stop-order.context.js'
+import type { Posted } from './durable-actor.js'
+import type { Clock } from './ports.js'
+import type { RunActor, RunMessage } from './run.actor.js'
+import type { RunState } from './run-state.js'
+
+export interface EndRequest {
+  readonly mode: StopMode
+  readonly force: boolean
+  readonly reason: string
+  readonly by: string
+  readonly requestedAt: number
+}
+
+export interface Ending {
+  readonly first: StopLine
+  readonly answer: Promise<StopLine>
+}
+
+/** An unconfirmed tree whose survivors nobody could name in this time is reported without names. */
+const SURVIVORS_WAIT_MS = 1_000
+
+const workOf = (state: RunState): string => state.outcome?.status ?? 'open'
+
+const messageFor = (state: RunState, request: EndRequest): RunMessage => {
+  const { force, reason, by, mode } = request
+  if (state.isSettled || mode === 'terminate') return { type: 'run.terminate', force, reason, by }
+  return { type: mode === 'cancel' ? 'run.cancel' : 'run.interrupt', force, reason, by }
+}
+
+const isRepeat = (state: RunState, mode: StopMode): boolean =>
+  state.intent !== null && (mode !== 'cancel' || state.intent.kind === 'cancel' || state.isSettled)
+
+/** Whose work ended because someone asked: its line says `confirmed`; another's end was its own. */
+const wasEndedOnRequest = (state: RunState): boolean =>
+  state.outcome?.status === 'cancelled' || state.outcome?.status === 'interrupted'
+
+const lineOf = (run: RunActor, request: EndRequest, was: RunState): Omit<StopLine, 'status'> => {
+  const { state } = run
+  const kind = request.mode === 'interrupt' ? 'interrupt' : 'cancel'
+  return {
+    runId: run.id,
+    work: workOf(state),
+    requestedAt: run.context.requestedAt[kind] ?? request.requestedAt,
+    repeated: isRepeat(was, request.mode),
+    isLive: !was.isConfirmed,
+    ...(state.evidence.length > 0 ? { evidence: state.evidence } : {}),
+  }
+}
+
+const confirmedLine = (run: RunActor, request: EndRequest, was: RunState): StopLine => {
+  const isTerminated = request.mode === 'terminate' && was.isSettled && !was.isConfirmed
+  const status =
+    isTerminated || (!was.isSettled && wasEndedOnRequest(run.state)) ? 'confirmed' : 'already-terminal'
+  const confirmedAt = Math.max(run.state.evidence.at(-1)?.at ?? 0, request.requestedAt)
+  return { ...lineOf(run, request, was), status, ...(was.isConfirmed ? {} : { confirmedAt }) }
+}
+
+const unconfirmedLine = (run: RunActor, request: EndRequest, was: RunState): StopLine => {
+  const { lastError } = run.context
+  return {
+    ...lineOf(run, request, was),
+    status: 'unconfirmed',
+    survivors: run.state.survivors,
+    ...(lastError === null ? {} : { error: lastError }),
+  }
+}
+
+/** Resolves with the first answer there is: the tree confirmed gone, or a deadline that it outlived. */
+const awaitAnswer = async (
+  run: RunActor,
+  request: EndRequest,
+  was: RunState,
+  clock: Clock,
+  posted: Promise<Posted>,
+): Promise<StopLine> => {
+  if ((await posted) === 'disowned') {
+    return { ...lineOf(run, request, was), status: 'refused', error: 'this engine does not hold the run any more' }
+  }
+  return new Promise((resolve) => {
+    let cancelWait = (): void => undefined
+    const look = (): void => {
+      const { state } = run
+      if (state.isConfirmed) finish(confirmedLine(run, request, was))
+      else if (state.process !== 'unconfirmed') cancelWait()
+      else if (state.survivors.length > 0) finish(unconfirmedLine(run, request, was))
+      else {
+        cancelWait()
+        cancelWait = clock.after(SURVIVORS_WAIT_MS, () => {
+          finish(unconfirmedLine(run, request, was))
+        })
+      }
+    }
+    const finish = (line: StopLine): void => {
+      cancelWait()
+      stopListening()
+      resolve(line)
+    }
+    const stopListening = run.onTransition(look)
+    look()
+  })
+}
+
+export const endRun = (run: RunActor, request: EndRequest, clock: Clock): Ending => {
+  const was = run.state
+  if (was.isConfirmed) {
+    const line = confirmedLine(run, request, was)
+    return { first: line, answer: Promise.resolve(line) }
+  }
+  if (request.mode === 'terminate' && !was.isSettled) {
+    const error = 'the work of this run is not settled: cancel or interrupt it'
+    const line: StopLine = { ...lineOf(run, request, was), status: 'refused', error }
+    return { first: line, answer: Promise.resolve(line) }
+  }
+  // P1: in the mailbox, ahead of every fact, before this call returns.
+  const posted = run.post(messageFor(was, request))
+  return {
+    first: { ...lineOf(run, request, was), status: 'requested' },
+    answer: awaitAnswer(run, request, was, clock, posted),
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Group commit: transitions that many actors have ready in the same tick share one transaction.
+ *
+ * Owns: the queue of writes on their way to the store, their order, and the repeats while the store does not answer.
+ * Does not own: what an actor does while it waits (see durable-actor.ts), nor what a verdict means to it.
+ * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum).
+ */
+import { RunwardenError, messageOf } from '../errors.js'
+import type { ActorWrite, Clock, CommitVerdict, EffectMark, Logger, StorePort } from './ports.js'
+
+const BATCH_MAX = 256
+const RETRY_FIRST_MS = 20
+const RETRY_MAX_MS = 1_000
+/** A finished effect is noted with the next transition, or after this long by itself. */
+const MARK_DELAY_MS = 50
+
+interface Pending {
+  readonly write: ActorWrite
+  /** Past this the next failure abandons the write: 0 at once (K7), Infinity never. */
+  readonly abandonAt: number
+  readonly resolve: (verdict: CommitVerdict) => void
+  readonly reject: (error: RunwardenError) => void
+}
+
+export class GroupCommit {
+  readonly #store: StorePort
+  readonly #clock: Clock
+  readonly #logger: Logger
+  #queue: Pending[] = []
+  #marks: EffectMark[] = []
+  #batchMax = BATCH_MAX
+  #isScheduled = false
+  #isFlushing = false
+  #retryMs = 0
+  #isClosed = false
+  /** Set once someone waits for the queue to be empty. */
+  #onIdle: (() => void) | null = null
+
+  constructor(store: StorePort, clock: Clock, logger: Logger) {
+    this.#store = store
+    this.#clock = clock
+    this.#logger = logger
+  }
+
+  /** True while the store has not answered the last attempt. */
+  get isDegraded(): boolean {
+    return this.#retryMs > 0
+  }
+
+  /**
+   * Resolves with the verdict once the transaction is durable. A write that may be abandoned rejects when the store fails after
+   * `abandonAfterMs`; the others wait for the store for as long as it takes.
+   */
+  submit(write: ActorWrite, abandonAfterMs = Infinity): Promise<CommitVerdict> {
+    const abandonAt = this.#clock.monotonicMs() + abandonAfterMs
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ write, abandonAt, resolve, reject })
+      this.#schedule(0)
+    })
+  }
+
+  mark(mark: EffectMark): void {
+    this.#marks.push(mark)
+    if (!this.#isScheduled && !this.#isFlushing) this.#schedule(MARK_DELAY_MS)
+  }
+
+  /** Takes nothing new; resolves when nothing is on its way, or after `deadlineMs`. */
+  async close(deadlineMs: number): Promise<void> {
+    if (this.#queue.length > 0 || this.#marks.length > 0 || this.#isFlushing) {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#clock.after(deadlineMs, resolve)
+        this.#onIdle = () => {
+          cancel()
+          resolve()
+        }
+        this.#schedule(0)
+      })
+    }
+    this.#isClosed = true
+    this.#cancelScheduled()
+  }
+
+  #cancelScheduled: () => void = () => undefined
+
+  #schedule(delayMs: number): void {
+    if (this.#isFlushing || this.isDegraded || this.#isClosed) return
+    if (this.#isScheduled && delayMs > 0) return
+    this.#cancelScheduled()
+    this.#isScheduled = true
+    if (delayMs === 0) {
+      // One turn of the event loop gathers what all actors have ready in this tick.
+      const immediate = setImmediate(() => void this.#flush())
+      this.#cancelScheduled = () => {
+        clearImmediate(immediate)
+      }
+    } else {
+      this.#cancelScheduled = this.#clock.after(delayMs, () => void this.#flush())
+    }
+  }
+
+  async #flush(): Promise<void> {
+    this.#isScheduled = false
+    if (this.#isFlushing || this.#isClosed) return
+    this.#isFlushing = true
+    const batch = this.#queue.slice(0, this.#batchMax)
+    const marks = this.#marks
+    this.#marks = []
+    try {
+      const verdicts = await this.#store.commit(
+        batch.map(({ write }) => write),
+        marks,
+      )
+      this.#retryMs = 0
+      this.#batchMax = BATCH_MAX
+      this.#queue.splice(0, batch.length)
+      batch.forEach(({ resolve }, index) => {
+        resolve(verdicts[index] ?? 'stale')
+      })
+    } catch (error) {
+      this.#fail(error, batch, marks)
+    } finally {
+      this.#isFlushing = false
+    }
+    this.#continue()
+  }
+
+  #fail(error: unknown, batch: readonly Pending[], marks: readonly EffectMark[]): void {
+    if (!this.#store.isPassing(error)) {
+      this.#isolate(error, batch)
+      return
+    }
+    this.#logger.warn({ error: messageOf(error) }, 'the store did not take a commit; it is repeated')
+    this.#marks = [...marks, ...this.#marks]
+    this.#retryMs = Math.min(Math.max(this.#retryMs * 2, RETRY_FIRST_MS), RETRY_MAX_MS)
+    const now = this.#clock.monotonicMs()
+    const abandoned = this.#queue.filter(({ abandonAt }) => abandonAt <= now)
+    this.#queue = this.#queue.filter(({ abandonAt }) => abandonAt > now)
+    for (const { reject } of abandoned) {
+      reject(new RunwardenError('store-unavailable', messageOf(error), { cause: error }))
+    }
+  }
+
+  /** F: a write that the store can never take must not hold up the others: one at a time, until the culprit stands alone. */
+  #isolate(error: unknown, batch: readonly Pending[]): void {
+    const [culprit] = batch
+    if (batch.length === 1 && culprit !== undefined) {
+      this.#queue.splice(0, 1)
+      this.#batchMax = BATCH_MAX
+      culprit.reject(new RunwardenError('invariant-broken', messageOf(error), { cause: error }))
+    } else {
+      this.#batchMax = 1
+    }
+  }
+
+  #continue(): void {
+    if (this.#isClosed) return
+    if (this.isDegraded) {
+      this.#isScheduled = true
+      this.#cancelScheduled = this.#clock.after(this.#retryMs, () => void this.#flush())
+    } else if (this.#queue.length > 0) {
+      this.#schedule(0)
+    } else if (this.#marks.length > 0) {
+      this.#schedule(this.#onIdle === null ? MARK_DELAY_MS : 0)
+    } else {
+      this.#onIdle?.()
+    }
+  }
+}

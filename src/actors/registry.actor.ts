@@ -1,0 +1,304 @@
+/**
+ * The registry actor: the single stop authority of one engine (INV-2).
+ *
+ * Owns: which runs this engine holds, the admission of launches, the fences, the stop calls, and closing.
+ * Does not own: how a run ends (its chart and its process actor), nor the runs of other engines (elsewhere.ts).
+ * Messages in: start, stop, close; orders that other engines filed in the store.
+ * Messages out: intents to runs.
+ * Invariants: INV-2, INV-4 (closing names what is left), INV-7, INV-11 (every answer has a deadline), K14–K18.
+ */
+import type { AnyEventObject } from 'xstate'
+import { RunwardenError, messageOf } from '../errors.js'
+import { REGISTRY_MACHINE_VERSION, admits, isInScope, registryMachine } from '../machines/registry/registry.machine.js'
+import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
+import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
+import { DurableActor } from './durable-actor.js'
+import type { ActorRole, HostServices, Transition } from './durable-actor.js'
+import { endRun } from './ending.js'
+import type { EngineRow, FiledLine, KindRows } from './ports.js'
+import type { RunActor } from './run.actor.js'
+import { StopCall } from './stop-call.js'
+import type { OwnedElsewhere, StopReceipt } from './stop-call.js'
+
+export interface StopRequest {
+  readonly mode: StopMode
+  readonly force: boolean
+  readonly reason: string
+  readonly by: string
+  /** Refuse launches in the scope until the order settles. */
+  readonly isFenced: boolean
+  /** Undefined: the length of the longest ladder, and `LADDER_SLACK_MS`. */
+  readonly timeoutMs: number | undefined
+}
+
+/** What a scope holds besides the runs that this engine holds. */
+export interface Elsewhere {
+  /** Taken over from dead engines, and held here now. */
+  readonly takenOver: readonly RunActor[]
+  readonly owned: readonly OwnedElsewhere[]
+  /** Done already: there is nothing left to end. */
+  readonly done: readonly StopLine[]
+}
+
+export interface RegistryOptions {
+  readonly engine: EngineRow
+  readonly newId: () => string
+  /** Rejects when the store cannot be read. */
+  readonly findElsewhere: (scope: StopScope) => Promise<Elsewhere>
+  /** Feeds the answers of other engines to a call, until it is over. */
+  readonly followElsewhere: (call: StopCall) => () => void
+}
+
+export interface RunIdentity {
+  readonly runId: string
+  readonly session: string | undefined
+  readonly task: string | undefined
+  readonly labels: Readonly<Record<string, string>>
+}
+
+const LADDER_SLACK_MS = 5_000
+/** The ladder of a run whose policy is not known here. */
+const UNKNOWN_LADDER_MS = 7_000
+
+const identityOf = ({ id, row }: RunActor): RunIdentity => ({
+  runId: id,
+  session: row.session ?? undefined,
+  task: row.task ?? undefined,
+  labels: row.labels,
+})
+
+const ladderMs = ({ policy }: RunActor): number =>
+  (policy.canAsk ? policy.askGraceMs : 0) + policy.termGraceMs + policy.killGraceMs
+
+export class RegistryActor implements ActorRole {
+  readonly kind = 'registry'
+  readonly machine = registryMachine
+  readonly machineVersion = REGISTRY_MACHINE_VERSION
+  readonly runs = new Map<string, RunActor>()
+  readonly #options: RegistryOptions
+  readonly #host: HostServices
+  readonly #durable: DurableActor
+  /** Calls from their first tick on: their fences hold before they are on record (K17). */
+  readonly #calls = new Map<string, StopCall>()
+  readonly #served = new Set<string>()
+  #closing: Promise<readonly string[]> | null = null
+  #onClosed: (left: readonly string[]) => void = () => undefined
+
+  constructor(options: RegistryOptions, host: HostServices) {
+    this.#options = options
+    this.#host = host
+    this.#durable = new DurableActor(options.engine.id, this, host)
+  }
+
+  get state(): { readonly value: string; readonly context: RegistryContext } {
+    const { value, context } = this.#durable.snapshot
+    return { value: value as string, context: context as RegistryContext }
+  }
+
+  async begin(): Promise<void> {
+    await this.#durable.begin({ engineId: this.#options.engine.id })
+  }
+
+  async recovered(): Promise<void> {
+    await this.#durable.post({ type: 'registry.recovered' })
+  }
+
+  // ── admission ────────────────────────────────────────────────────────────────────────────────
+
+  /** Throws when nothing may be launched for this run now. Decided in the tick that asks. */
+  assertAdmits(run: RunIdentity): void {
+    const isFencedNow = [...this.#calls.values()].some(
+      ({ input }) => input.isFenced && isInScope(input.scope, run),
+    )
+    const verdict = this.#closing === null ? admits(this.state, run) : 'engine-closing'
+    if (verdict === 'engine-closing') {
+      throw new RunwardenError('engine-closing', `run ${run.runId}: the engine is closing and launches nothing`)
+    }
+    if (verdict === 'scope-stopped' || isFencedNow) {
+      throw new RunwardenError('scope-stopped', `run ${run.runId}: a stop order covers its scope`)
+    }
+  }
+
+  /** Holds the run from now on; every scope that is being resolved reaches it (K17). */
+  hold(run: RunActor): void {
+    this.runs.set(run.id, run)
+    for (const call of this.#calls.values()) {
+      if (!call.isDispatched && isInScope(call.scope, identityOf(run))) call.tell(run)
+    }
+  }
+
+  letGo(run: RunActor): void {
+    if (this.runs.get(run.id) === run) this.runs.delete(run.id)
+    this.#closeWhenEmpty()
+  }
+
+  /** Each attempt asks again: what was admitted before may be fenced now (INV-7). */
+  admitAttempt(run: RunActor): void {
+    try {
+      this.assertAdmits(identityOf(run))
+    } catch (error) {
+      void run.post({ type: 'run.interrupt', by: 'registry', reason: messageOf(error), force: false })
+      return
+    }
+    void run.post({ type: 'run.admitted' })
+  }
+
+  // ── stopping ─────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Ends what a scope holds. The intents of runs held here are in force when this call returns its promise (P1).
+   * Never rejects because a process would not die; rejects `unknown-run` when the scope names a run that is nowhere.
+   */
+  async stop(scope: StopScope, request: StopRequest): Promise<StopReceipt> {
+    const call = this.#open(scope, request)
+    const { lookup, ...elsewhere } = await this.#lookUp(scope)
+    for (const run of elsewhere.takenOver) call.tell(run)
+    const missing = this.#missing(call, elsewhere, lookup)
+    if (missing.length > 0) {
+      await call.refuse(`unknown run ${missing.join(', ')}`)
+      await this.#lift(call)
+      throw new RunwardenError('unknown-run', `run ${missing.join(', ')} is not in this store`)
+    }
+    const stopFollowing = this.#options.followElsewhere(call)
+    await call.dispatch({ ...elsewhere, lookup })
+    const isAnswered = await call.settled(request.timeoutMs ?? this.#defaultTimeoutMs(call, elsewhere))
+    stopFollowing()
+    const receipt = call.receipt()
+    // INV-11: the receipt is given now; the order goes on until every run has answered.
+    const end = call.recorded().then(() => this.#lift(call))
+    if (isAnswered) await end
+    return receipt
+  }
+
+  #open(scope: StopScope, request: StopRequest): StopCall {
+    const { mode, force, reason, by, isFenced } = request
+    const orderId = this.#options.newId()
+    const requestedAt = this.#host.clock.wallMs()
+    const call = new StopCall({ orderId, scope, mode, force, reason, by, isFenced, requestedAt }, this.#host)
+    this.#calls.set(orderId, call)
+    for (const run of this.runs.values()) if (isInScope(scope, identityOf(run))) call.tell(run)
+    if (isFenced) void this.#durable.post({ type: 'order.recorded', orderId, fence: scope })
+    return call
+  }
+
+  async #lookUp(scope: StopScope): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
+    const isAllHere = scope.runIds?.every((runId) => this.runs.has(runId)) ?? false
+    if (isAllHere) return { takenOver: [], owned: [], done: [], lookup: 'complete' }
+    try {
+      return { ...(await this.#options.findElsewhere(scope)), lookup: 'complete' }
+    } catch (error) {
+      // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
+      this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')
+      return { takenOver: [], owned: [], done: [], lookup: 'incomplete' }
+    }
+  }
+
+  #missing(call: StopCall, { owned, done }: Elsewhere, lookup: StopReceipt['lookup']): readonly string[] {
+    if (lookup === 'incomplete') return []
+    const found = new Set([...owned, ...done].map(({ runId }) => runId))
+    return (call.scope.runIds ?? []).filter((runId) => !call.hasTold(runId) && !found.has(runId))
+  }
+
+  #defaultTimeoutMs(call: StopCall, { owned }: Elsewhere): number {
+    const ladders = [...this.runs.values()].filter(({ id }) => call.hasTold(id)).map(ladderMs)
+    return Math.max(0, ...ladders, owned.length > 0 ? UNKNOWN_LADDER_MS : 0) + LADDER_SLACK_MS
+  }
+
+  async #lift(call: StopCall): Promise<void> {
+    this.#calls.delete(call.input.orderId)
+    if (call.input.isFenced) await this.#durable.post({ type: 'order.settled', orderId: call.input.orderId })
+  }
+
+  /** Another engine filed an order over a run that is held here. Served once; resolves with the answer. */
+  async serve(filed: FiledLine): Promise<StopLine | null> {
+    const key = `${filed.orderId} ${filed.runId}`
+    if (this.#served.has(key)) return null
+    this.#served.add(key)
+    const run = this.runs.get(filed.runId)
+    if (run === undefined) return null
+    const { isForced, mode, reason, by, requestedAt } = filed
+    const request = { mode: mode as StopMode, force: isForced, reason, by, requestedAt }
+    return endRun(run, request, this.#host.clock).answer
+  }
+
+  // ── closing ──────────────────────────────────────────────────────────────────────────────────
+
+  /** O10: resolves with the runs that are left, empty when every one is confirmed. Repeated calls join the first. */
+  close(policy: ClosePolicy, deadlineMs: number): Promise<readonly string[]> {
+    this.#closing ??= new Promise((resolve) => {
+      this.#onClosed = resolve
+      void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs })
+    })
+    return this.#closing
+  }
+
+  #stopAll(mode: ClosePolicy): void {
+    const runIds = [...this.runs.keys()]
+    if (mode !== 'leave' && runIds.length > 0) {
+      const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
+      void this.stop({ runIds }, { ...request, timeoutMs: undefined })
+    }
+    if (mode === 'leave') this.#empty()
+    else this.#closeWhenEmpty()
+  }
+
+  #closeWhenEmpty(): void {
+    if (this.#closing !== null && this.state.value === 'draining' && this.runs.size === 0) this.#empty()
+  }
+
+  #empty(): void {
+    void this.#durable.post({ type: 'registry.emptied', left: [...this.runs.keys()] })
+  }
+
+  // ── the role ─────────────────────────────────────────────────────────────────────────────────
+
+  isIntent(): boolean {
+    return true
+  }
+
+  isAutomatic(): boolean {
+    return false
+  }
+
+  mayRunAhead(): boolean {
+    return true
+  }
+
+  stamp(event: AnyEventObject): AnyEventObject {
+    return event
+  }
+
+  describe(snapshot: { readonly value: unknown }): string {
+    return JSON.stringify({ registry: snapshot.value })
+  }
+
+  redact(event: AnyEventObject): unknown {
+    return event
+  }
+
+  rows({ before, after, at }: Transition): KindRows {
+    const state = after.value as string
+    return {
+      kind: 'registry',
+      ...(before === null ? { created: this.#options.engine } : {}),
+      state,
+      closedAt: state === 'closed' ? at : null,
+    }
+  }
+
+  committed({ after, effects }: Transition): void {
+    for (const { type, params } of effects) {
+      if (type === 'runs.stop') this.#stopAll((params as { mode: ClosePolicy }).mode)
+      if (type === 'runs.name-survivors') this.#empty()
+    }
+    if (after.value === 'closed') this.#onClosed((after.context as RegistryContext).left)
+  }
+
+  faulted(error: unknown): void {
+    this.#host.logger.error({ error: messageOf(error) }, 'the registry chart failed')
+  }
+
+  disowned(): void {
+    this.#host.logger.error({}, 'another process writes as this engine')
+  }
+}

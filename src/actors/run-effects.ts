@@ -1,0 +1,83 @@
+/**
+ * What the run actor does for each effect of the run chart, after the commit that called for it.
+ *
+ * Each is idempotent under its key, except the launch, which is never done twice (R2): see machines/run/run.effects.ts.
+ */
+import { RunwardenError } from '../errors.js'
+import type { RunContext, RunPolicy } from '../machines/run/run.context.js'
+import type { RunEffect } from '../machines/run/run.effects.js'
+import type { AnyEventObject } from 'xstate'
+import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
+import type { WatchdogLimits } from './progress-clock.js'
+import type { RunActor } from './run.actor.js'
+
+/** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
+export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'>
+
+/** Everything a run actor needs that is not in its record. */
+export interface RunEnvironment {
+  readonly policy: RunPolicy
+  /** Null for a run that was begun by an engine which is gone: it can be ended, not launched. */
+  readonly candidates: readonly Candidate[] | null
+  readonly processes: ProcessPort
+  readonly logs: LogPort
+  readonly protocol: Protocol
+  readonly watchdog: WatchdogLimits | null
+  readonly drainMs: number
+  readonly maxLineBytes: number
+  readonly isFallbackEligible: (event: AnyEventObject, context: RunContext) => boolean
+  /** Asks the registry to admit the next attempt; it answers with an event. */
+  readonly requestAdmission: (run: RunActor) => void
+  readonly onDisowned: (run: RunActor) => void
+}
+
+const launch = async (run: RunActor, attempt: number): Promise<void> => {
+  const candidate = run.environment.candidates?.[attempt - 1]
+  const marks = run.execution?.marks
+  const process = run.newProcess(attempt)
+  if (candidate === undefined || marks === undefined) {
+    const message = 'the command of this attempt is not known to this engine'
+    await run.post({ type: 'process.launch-failed', attempt, code: 'unknown-command', message, isFallbackEligible: false })
+    return
+  }
+  run.progress.begin(attempt, run.context.generation)
+  await process.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
+}
+
+export const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {
+  const { process } = run
+  switch (effect.type) {
+    case 'admission.request':
+      run.environment.requestAdmission(run)
+      return
+    case 'process.launch':
+      await launch(run, effect.params.attempt)
+      return
+    case 'process.ask':
+      process?.endInput()
+      return
+    case 'process.terminate':
+      process?.terminate()
+      return
+    case 'process.kill':
+      process?.kill(effect.params.deadlineMs)
+      return
+    case 'process.freeze':
+      await process?.freeze()
+      return
+    case 'process.thaw':
+      await process?.thaw()
+      return
+    case 'process.release':
+    case 'notice.raise':
+    case 'notice.withdraw':
+      // The rows are in the commit, the listeners have the transition; nothing else is held.
+      return
+    case 'turn.dispatch':
+    case 'turn.abort':
+    case 'delivery.finalize':
+    case 'delivery.deliver':
+      // No public option leads here yet: a run that calls for these was not begun by this version.
+      throw new RunwardenError('invariant-broken', `no adapter does ${effect.type}`)
+  }
+}

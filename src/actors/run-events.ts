@@ -1,0 +1,140 @@
+/**
+ * The events of one run, as a host sees them: a typed union that ends by itself.
+ *
+ * Invariants: INV-11 (a listener that does not read loses output, counted, and nothing else).
+ */
+import type { Evidence, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
+import type { Transition } from './durable-actor.js'
+import { EventStream } from './event-stream.js'
+import type { Containment, OutputStream } from './ports.js'
+import { hasConfirmed, hasSettled } from './run-rows.js'
+import type { RunActor } from './run.actor.js'
+import { stateOf } from './run-state.js'
+
+/** The tree of every attempt is proven gone. */
+export interface Gone {
+  readonly evidence: readonly Evidence[]
+  readonly confirmedAt: number
+  readonly survivors: readonly Survivor[]
+}
+
+export type RunEventOut =
+  | { readonly type: 'accepted'; readonly runId: string }
+  | {
+      readonly type: 'launched'
+      readonly runId: string
+      readonly attempt: number
+      readonly pid: number
+      readonly containment: Containment
+    }
+  | {
+      readonly type: 'transition'
+      readonly runId: string
+      readonly rev: number
+      readonly at: number
+      readonly event: string
+      readonly headline: string
+      readonly work: string
+      readonly process: string
+      readonly delivery: string
+    }
+  | { readonly type: 'output'; readonly stream: OutputStream; readonly line: string; readonly isTruncated: boolean }
+  | { readonly type: 'bytes'; readonly stream: OutputStream; readonly chunk: Uint8Array }
+  | { readonly type: 'output-ended'; readonly isCut: boolean }
+  /** The listener was too slow: this many output events are missing here. */
+  | { readonly type: 'dropped'; readonly count: number }
+  | { readonly type: 'notice'; readonly runId: string; readonly kind: string; readonly text: string }
+  | { readonly type: 'unconfirmed'; readonly runId: string; readonly survivors: readonly Survivor[] }
+  | { readonly type: 'settled'; readonly runId: string; readonly outcome: Outcome }
+  | ({ readonly type: 'confirmed'; readonly runId: string } & Gone)
+
+export type RunEvents = AsyncIterableIterator<RunEventOut>
+
+const transitionEvent = ({ actor, rev, at, event, after }: Transition): RunEventOut => {
+  const { headline, work, process, delivery } = stateOf(after)
+  return { type: 'transition', runId: actor, rev, at, event: event.type, headline, work, process, delivery }
+}
+
+const launchedEvent = (run: RunActor): RunEventOut[] => {
+  const identity = run.process?.identity
+  const containment = run.process?.containment
+  if (identity == null || containment == null) return []
+  return [{ type: 'launched', runId: run.id, attempt: run.context.executionAttempt, pid: identity.pid, containment }]
+}
+
+/** What one transition means to a listener, in the order in which it became true. */
+export const eventsOfTransition = (run: RunActor, transition: Transition): RunEventOut[] => {
+  const context = transition.after.context as RunContext
+  const events: RunEventOut[] = [transitionEvent(transition)]
+  if (transition.event.type === 'process.launched') events.push(...launchedEvent(run))
+  for (const { type, params } of transition.effects) {
+    if (type !== 'notice.raise') continue
+    const { kind, text } = params as { kind: string; text: string }
+    events.push({ type: 'notice', runId: run.id, kind, text })
+  }
+  if (transition.event.type === 'process.survived') {
+    events.push({ type: 'unconfirmed', runId: run.id, survivors: context.survivors })
+  }
+  if (hasSettled(transition) && context.outcome !== null) {
+    events.push({ type: 'settled', runId: run.id, outcome: context.outcome })
+  }
+  if (hasConfirmed(transition)) {
+    const { evidence } = context
+    events.push({ type: 'confirmed', runId: run.id, evidence, confirmedAt: transition.at, survivors: [] })
+  }
+  return events
+}
+
+/** What a listener who comes late has missed, told from the state. */
+const past = (run: RunActor): RunEventOut[] => {
+  const { outcome, isConfirmed, evidence } = run.state
+  return [
+    { type: 'accepted', runId: run.id },
+    ...launchedEvent(run),
+    ...(outcome === null ? [] : [{ type: 'settled', runId: run.id, outcome } as const]),
+    ...(isConfirmed
+      ? [
+          {
+            type: 'confirmed',
+            runId: run.id,
+            evidence,
+            confirmedAt: evidence.at(-1)?.at ?? 0,
+            survivors: [],
+          } as const,
+        ]
+      : []),
+  ]
+}
+
+export const runEventsOf = (run: RunActor, options: { readonly output: 'lines' | 'bytes' | 'none' }): RunEvents => {
+  const stops: (() => void)[] = []
+  const stream = new EventStream<RunEventOut>({
+    isDroppable: ({ type }) => type === 'output' || type === 'bytes',
+    droppedEvent: (count) => ({ type: 'dropped', count }),
+    onClosed: () => {
+      for (const stop of stops) stop()
+    },
+  })
+  const endIfOver = (): void => {
+    if (run.state.isDone && run.output.hasEnded) stream.end()
+  }
+  for (const event of past(run)) stream.push(event)
+  stops.push(
+    run.onTransition((transition) => {
+      for (const event of eventsOfTransition(run, transition)) stream.push(event)
+      endIfOver()
+    }),
+    run.output.listen({
+      ...(options.output === 'bytes' ? { chunk: (from, chunk) => stream.push({ type: 'bytes', stream: from, chunk }) } : {}),
+      ...(options.output === 'lines'
+        ? { line: (from, line, isTruncated) => stream.push({ type: 'output', stream: from, line, isTruncated }) }
+        : {}),
+      drained: (isCut) => {
+        stream.push({ type: 'output-ended', isCut })
+        endIfOver()
+      },
+    }),
+  )
+  endIfOver()
+  return stream
+}

@@ -1,0 +1,71 @@
+/** Which rows a run's transition changes besides its snapshot. Pure: transition in, rows out. */
+import type { RunContext } from '../machines/run/run.context.js'
+import { isConfirmed, isSettled } from '../machines/run/run.headline.js'
+import type { RunStateValue } from '../machines/run/run.headline.js'
+import type { RunEffects } from '../machines/run/run.effects.js'
+import type { RunEvent } from '../machines/run/run.events.js'
+import type { Transition } from './durable-actor.js'
+import type { Containment, ExecutionMarks, ExecutionRow, NoticeRow, ProcessIdentity, ResultRow } from './ports.js'
+
+/** What the run actor knows of the execution and the chart does not. */
+export interface ExecutionFacts {
+  readonly marks: ExecutionMarks
+  readonly containment: Containment
+  readonly logPath: string | null
+  readonly identity: ProcessIdentity | null
+}
+
+const ofEffect = <K extends keyof RunEffects>(transition: Transition, kind: K): RunEffects[K] | undefined =>
+  transition.effects.find(({ type }) => type === kind)?.params as RunEffects[K] | undefined
+
+/** R2: the row with its marks is in the same commit as the decision to launch; the identity follows with `process.launched`. */
+export const executionRows = (transition: Transition, facts: ExecutionFacts): readonly ExecutionRow[] => {
+  const { at } = transition
+  const event = transition.event as unknown as RunEvent
+  const context = transition.after.context as RunContext
+  const attempt = context.executionAttempt
+  const rows: ExecutionRow[] = []
+  if (ofEffect(transition, 'process.launch') !== undefined) {
+    const { marks, containment, logPath } = facts
+    rows.push({ attempt, marks, containment, logPath, requestedAt: at })
+  }
+  if (event.type === 'process.launched' && facts.identity !== null) {
+    rows.push({ attempt, identity: facts.identity, containment: facts.containment, launchedAt: at })
+  }
+  if (event.type === 'process.exited') {
+    rows.push({ attempt, exitedAt: at, exit: { exitCode: event.exitCode, signal: event.signal } })
+  }
+  if (event.type === 'process.survived') rows.push({ attempt, survivors: event.survivors })
+  if (ofEffect(transition, 'process.release') !== undefined) {
+    const evidence = context.evidence.find((one) => one.attempt === attempt)
+    if (evidence !== undefined) rows.push({ attempt, confirmedAt: at, evidence: evidence.kind, survivors: [] })
+  }
+  return rows
+}
+
+export const noticeRows = (transition: Transition): readonly NoticeRow[] => {
+  const raised = ofEffect(transition, 'notice.raise')
+  return raised === undefined ? [] : [{ ...raised, at: transition.at }]
+}
+
+export const withdrawnGeneration = (transition: Transition): number | undefined =>
+  ofEffect(transition, 'notice.withdraw')?.generation
+
+const settledIn = (snapshot: { readonly value: unknown } | null): boolean =>
+  snapshot !== null && isSettled(snapshot.value as RunStateValue)
+
+export const hasSettled = ({ before, after }: Transition): boolean => settledIn(after) && !settledIn(before)
+
+export const hasConfirmed = ({ before, after }: Transition): boolean =>
+  isConfirmed(after.value as RunStateValue) &&
+  (before === null || !isConfirmed(before.value as RunStateValue))
+
+/** INV-12: one result a run, under one delivery id, from the transition that settled it. */
+export const resultRow = (transition: Transition): ResultRow | undefined =>
+  hasSettled(transition)
+    ? {
+        deliveryId: `${transition.actor}/result`,
+        body: JSON.stringify((transition.after.context as RunContext).outcome),
+        at: transition.at,
+      }
+    : undefined

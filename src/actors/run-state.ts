@@ -1,0 +1,74 @@
+/** What a run looks like from outside: plain data, computed from its snapshot. */
+import type { Evidence, Intent, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
+import { headlineOf, isConfirmed, isDelivered, isDone, isSettled, pathOf } from '../machines/run/run.headline.js'
+import type { RunStateValue } from '../machines/run/run.headline.js'
+import type { RunHead } from './ports.js'
+
+export interface RunState {
+  /** `open.accepted`, `open.active.progressing`, `settled.cancelled` … */
+  readonly work: string
+  /** `waiting`, `launching`, `alive`, `frozen`, `asking`, `term-sent`, `kill-sent`, `unconfirmed`, `confirmed`. */
+  readonly process: string
+  /** `pending`, `finalizing`, `delivering`, `retrying`, `delivered`, `suppressed`. */
+  readonly delivery: string
+  /** One word for people. */
+  readonly headline: string
+  readonly attempt: number
+  readonly generation: number
+  readonly intent: Intent | null
+  readonly outcome: Outcome | null
+  readonly evidence: readonly Evidence[]
+  readonly survivors: readonly Survivor[]
+  readonly isSettled: boolean
+  readonly isConfirmed: boolean
+  readonly isDone: boolean
+}
+
+interface Snapshot {
+  readonly value: unknown
+  readonly context: unknown
+}
+
+export const stateOf = (snapshot: Snapshot): RunState => {
+  const value = snapshot.value as RunStateValue
+  const { attempt, generation, intent, outcome, evidence, survivors } = snapshot.context as RunContext
+  return {
+    work: pathOf(value.work),
+    process: value.process,
+    delivery: value.delivery,
+    headline: headlineOf(value),
+    attempt,
+    generation,
+    intent,
+    outcome,
+    evidence,
+    survivors,
+    isSettled: isSettled(value),
+    isConfirmed: isConfirmed(value),
+    isDone: isDone(value),
+  }
+}
+
+/** The columns by which a run is found and shown without reading its snapshot. */
+export const headOf = (snapshot: Snapshot, at: number, before: RunHead | null, lastProgressAt: number | null): RunHead => {
+  const state = stateOf(snapshot)
+  return {
+    work: state.work,
+    process: state.process,
+    delivery: state.delivery,
+    headline: state.headline,
+    attempt: state.attempt,
+    generation: state.generation,
+    outcome: state.outcome === null ? null : JSON.stringify(state.outcome),
+    lastProgressAt,
+    settledAt: state.isSettled ? (before?.settledAt ?? at) : null,
+    doneAt: state.isDone ? (before?.doneAt ?? at) : null,
+  }
+}
+
+export const describeRun = (snapshot: Snapshot): string => {
+  const { work, process, delivery } = stateOf(snapshot)
+  return JSON.stringify({ work, process, delivery })
+}
+
+export { isConfirmed, isDelivered, isSettled }

@@ -1,0 +1,331 @@
+/**
+ * The run actor: one run, whose state is the run chart's snapshot.
+ *
+ * Owns: the run's durable actor, its progress clock, the listeners, and at most one process actor at a time (INV-8).
+ * Does not own: any OS resource (the process actor), the decision to stop (the registry), the decisions of the chart.
+ * Messages in: commands from the registry, facts of the process actor and the progress clock.
+ * Messages out: events to listeners; `outcome` and `gone`, which settle once.
+ * Invariants: INV-1 (effects are done from `committed` only), INV-7 (the intent is in force from the call on), INV-10.
+ */
+import type { AnyEventObject } from 'xstate'
+import { messageOf } from '../errors.js'
+import type { RunEffect } from '../machines/run/run.effects.js'
+import { isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
+import type { RunCommand, RunFact } from '../machines/run/run.events.js'
+import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
+import type { FreezeOwner, Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
+import { DurableActor } from './durable-actor.js'
+import { firstStep } from './step.js'
+import type { ActorRole, HostServices, Posted, Transition } from './durable-actor.js'
+import { performEffect } from './run-effects.js'
+import type { RunEnvironment } from './run-effects.js'
+import { runEventsOf } from './run-events.js'
+import type { Gone, RunEvents } from './run-events.js'
+import { RunOutput } from './run-output.js'
+import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './ports.js'
+import { ProcessActor } from './process.actor.js'
+import type { ProcessFact } from './process.actor.js'
+import { ProgressClock } from './progress-clock.js'
+import { executionRows, hasConfirmed, hasSettled, noticeRows, resultRow, withdrawnGeneration } from './run-rows.js'
+import type { ExecutionFacts } from './run-rows.js'
+import { describeRun, headOf, stateOf } from './run-state.js'
+import type { RunState } from './run-state.js'
+
+type Untimed<E> = E extends { at: number } ? Omit<E, 'at'> : never
+export type RunMessage = Untimed<RunCommand | RunFact>
+
+export class RunActor implements ActorRole {
+  readonly kind = 'run'
+  readonly machine = runMachine
+  readonly machineVersion = RUN_MACHINE_VERSION
+  readonly row: RunRow
+  readonly environment: RunEnvironment
+  readonly output: RunOutput
+  readonly progress: ProgressClock
+  /** Settles once, and never rejects. */
+  readonly outcome: Promise<Outcome>
+  /** Settles when every attempt's tree is proven gone. */
+  readonly gone: Promise<Gone>
+  process: ProcessActor | null = null
+  readonly #durable: DurableActor
+  readonly #host: HostServices
+  #head: RunHead | null = null
+  #execution: ExecutionFacts | null = null
+  #isEndWanted = false
+  #launchedAt: number | null = null
+  #settle: (outcome: Outcome) => void = () => undefined
+  #confirm: (gone: Gone) => void = () => undefined
+  #listeners = new Set<(transition: Transition) => void>()
+
+  constructor(row: RunRow, environment: RunEnvironment, host: HostServices) {
+    this.row = row
+    this.environment = environment
+    this.#host = host
+    this.#durable = new DurableActor(row.id, this, host)
+    this.output = new RunOutput()
+    this.progress = new ProgressClock(host.clock, environment.watchdog, {
+      progressed: ({ attempt, generation }) => void this.post({ type: 'turn.progressed', attempt, generation }),
+      silent: async (stamp) =>
+        (await this.post({ type: 'watchdog.silent', seen: stamp, current: stamp })) !== 'unrecorded',
+    })
+    this.outcome = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+    this.gone = new Promise((resolve) => {
+      this.#confirm = resolve
+    })
+  }
+
+  get id(): string {
+    return this.row.id
+  }
+
+  get state(): RunState {
+    return stateOf(this.#snapshot)
+  }
+
+  get context(): RunContext {
+    return this.#snapshot.context as RunContext
+  }
+
+  /** A run that is not on record yet stands where it will begin. */
+  get #snapshot() {
+    return this.#durable.current ?? firstStep(runMachine, { policy: this.policy }).snapshot
+  }
+
+  get rev(): number {
+    return this.#durable.rev
+  }
+
+  get timers(): readonly TimerRow[] {
+    return this.#durable.timers
+  }
+
+  /** An end was asked for: in force for every decision from the call on, recorded or not yet (P1). */
+  get isEndWanted(): boolean {
+    return this.#isEndWanted
+  }
+
+  get policy(): RunPolicy {
+    return this.environment.policy
+  }
+
+  begin(): Promise<Posted> {
+    return this.#durable.begin({ policy: this.policy })
+  }
+
+  /** Takes the run up from the store, in another engine than the one that began it. */
+  resume(stored: StoredRun, timers: readonly TimerRow[], execution: ExecutionFacts | null): void {
+    this.#head = stored.head
+    this.#execution = execution
+    this.#durable.resume(stored, timers)
+    const { outcome, evidence, intent } = this.context
+    this.#isEndWanted = intent !== null
+    if (outcome !== null) this.#settle(outcome)
+    if (this.state.isConfirmed) this.#confirm({ evidence, confirmedAt: evidence.at(-1)?.at ?? 0, survivors: [] })
+  }
+
+  /** When the current execution was launched, by the wall clock. */
+  get launchedAt(): number | null {
+    return this.#launchedAt
+  }
+
+  /** This engine lets go of the run: its record and its processes stay as they are. */
+  leave(): void {
+    this.progress.stop()
+    this.#durable.stop()
+    this.process?.leave()
+  }
+
+  /** The run was not taken into the store: whoever waits for it is told so. */
+  abandon(): void {
+    this.#durable.stop()
+  }
+
+  post(message: RunMessage): Promise<Posted> {
+    if (isIntentEvent(message.type)) this.#isEndWanted = true
+    return this.#durable.post(message)
+  }
+
+  onTransition(listener: (transition: Transition) => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** The marks and places of the execution that is about to be, or is; minted before its row is committed (R2). */
+  get execution(): ExecutionFacts | null {
+    return this.#execution
+  }
+
+  /** A process actor for the current attempt; its facts come back into the mailbox. */
+  newProcess(attempt: number): ProcessActor {
+    const { processes, drainMs, maxLineBytes, protocol, logs } = this.environment
+    const log = logs.open(this.id, attempt)
+    const session = protocol.open(
+      {
+        progress: () => {
+          this.progress.progress()
+        },
+        completed: (result) => {
+          const { generation } = this.progress.stamp
+          void this.post({ type: 'turn.completed', attempt, generation, result })
+        },
+        line: (stream, text, isTruncated) => {
+          this.output.line(stream, text, isTruncated)
+        },
+      },
+      { maxLineBytes },
+    )
+    this.output.begin()
+    this.process = new ProcessActor({
+      attempt,
+      processes,
+      clock: this.#host.clock,
+      logger: this.#host.logger,
+      drainMs,
+      report: (fact: ProcessFact) => void this.post(fact),
+      onOutput: (stream, chunk) => {
+        log?.write(stream, chunk, this.#host.clock.wallMs())
+        this.output.chunk(stream, chunk)
+        session.push(stream, chunk)
+      },
+      onDrained: (isCut) => {
+        session.end()
+        void log?.close()
+        this.output.drained(isCut)
+      },
+    })
+    return this.process
+  }
+
+  events(options: { readonly output: 'lines' | 'bytes' | 'none' }): RunEvents {
+    return runEventsOf(this, options)
+  }
+
+  // ── the role (called by the durable actor) ───────────────────────────────────────────────────
+
+  isIntent(event: AnyEventObject): boolean {
+    return isIntentEvent(event.type)
+  }
+
+  isAutomatic(event: AnyEventObject): boolean {
+    return isAutomaticEvent(event.type)
+  }
+
+  mayRunAhead(snapshot: { readonly context: unknown }): boolean {
+    return (snapshot.context as RunContext).intent !== null
+  }
+
+  stamp(event: AnyEventObject): AnyEventObject {
+    // K4: what is true at this moment, next to what the watchdog saw.
+    if (isAutomaticEvent(event.type)) return { ...event, current: this.progress.stamp }
+    if (event.type === 'process.exited' || event.type === 'process.launch-failed') {
+      return { ...event, isFallbackEligible: this.environment.isFallbackEligible(event, this.context) }
+    }
+    return event
+  }
+
+  describe(snapshot: { readonly value: unknown; readonly context: unknown }): string {
+    return describeRun(snapshot)
+  }
+
+  redact(event: AnyEventObject): unknown {
+    // L7: what the agent said belongs in its log, not in the journal.
+    if (event.type !== 'turn.completed') return event
+    const { isOk } = event['result'] as { isOk: boolean }
+    return { ...event, result: { isOk } }
+  }
+
+  rows(transition: Transition): KindRows {
+    if (transition.effects.some(({ type }) => type === 'process.launch')) {
+      const { processes, logs } = this.environment
+      const attempt = (transition.after.context as RunContext).executionAttempt
+      this.#execution = {
+        marks: processes.mintMarks(),
+        containment: processes.containment,
+        logPath: logs.pathOf(this.id, attempt),
+        identity: null,
+      }
+    }
+    if (this.#execution !== null && this.process !== null) {
+      const { identity, containment } = this.process
+      this.#execution = { ...this.#execution, identity, containment: containment ?? this.#execution.containment }
+    }
+    this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
+    const withdrawn = withdrawnGeneration(transition)
+    const result = resultRow(transition)
+    return {
+      kind: 'run',
+      ...(transition.before === null ? { created: this.row } : {}),
+      head: this.#head,
+      executions: this.#execution === null ? [] : executionRows(transition, this.#execution),
+      notices: noticeRows(transition),
+      ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
+      ...(result === undefined ? {} : { result }),
+    }
+  }
+
+  committed(transition: Transition): void {
+    const { intent, outcome, evidence } = transition.after.context as RunContext
+    if (intent !== null) this.#isEndWanted = true
+    this.#followClock(transition)
+    if (transition.event.type === 'process.launched') this.#launchedAt = transition.at
+    transition.effects.forEach((effect, index) => {
+      this.#perform(effect as RunEffect, transition.rev, index)
+    })
+    if (hasSettled(transition) && outcome !== null) this.#settle(outcome)
+    if (hasConfirmed(transition)) {
+      this.#confirm({ evidence, confirmedAt: transition.at, survivors: [] })
+    }
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(transition)
+      } catch (error) {
+        // F: a listener's fault is its own.
+        this.#host.logger.error({ run: this.id, error: messageOf(error) }, 'a listener failed')
+      }
+    }
+  }
+
+  faulted(error: unknown): void {
+    void this.post({ type: 'run.faulted', message: messageOf(error) })
+  }
+
+  disowned(): void {
+    this.progress.stop()
+    this.environment.onDisowned(this)
+  }
+
+  #perform(effect: RunEffect, rev: number, index: number): void {
+    const startedAt = this.#host.clock.wallMs()
+    const mark = (doneAt: number | null): void => {
+      this.#host.commits.mark({ kind: 'run', actor: this.id, rev, index, startedAt, doneAt })
+    }
+    void performEffect(this, effect).then(
+      () => {
+        mark(this.#host.clock.wallMs())
+      },
+      (error: unknown) => {
+        this.#host.logger.error({ run: this.id, effect: effect.type, error: messageOf(error) }, 'an effect failed')
+        mark(null)
+      },
+    )
+  }
+
+  /** The progress clock runs while a turn is open, and stands still while the tree is frozen (INV-9). */
+  #followClock({ before, after }: Transition): void {
+    const { attempt, generation, freeze } = after.context as RunContext
+    const state = stateOf(after)
+    if (state.isSettled || state.intent !== null) this.progress.stop()
+    else if (generation !== (before?.context as RunContext | undefined)?.generation) {
+      this.progress.begin(attempt, generation)
+    }
+    const wasFrozen = ((before?.context as RunContext | undefined)?.freeze ?? null) !== null
+    if (freeze !== null && !wasFrozen) this.progress.freeze()
+    if (freeze === null && wasFrozen) this.progress.thaw()
+  }
+}
+
+export type { FreezeOwner }

@@ -1,0 +1,134 @@
+/**
+ * Starts one candidate through execa, as the leader of its own session and group (C1), bearing its marks.
+ *
+ * execa launches and finds the program; it is not used to stop anything: its kill reaches the leader only.
+ * Errors: a `LaunchFailure` that names the command and the cause (L1).
+ */
+import { statSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { execa } from 'execa'
+import type { ExitStatus, LaunchFailure, LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
+import { codeOf, messageOf } from '../../errors.js'
+import { libc } from './libc.js'
+import { identify } from './proc-fs.js'
+import { COOKIE_VARIABLE } from './proc-table.js'
+
+export interface LaunchedProcess {
+  readonly identity: ProcessIdentity
+  readonly exited: Promise<ExitStatus>
+  readonly drained: Promise<void>
+  readonly stdin: NodeJS.WritableStream | null
+  onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
+  cutOutput(): boolean
+  letGo(): void
+}
+
+const CAUSES: Readonly<Record<string, string>> = {
+  ENOENT: 'no such program',
+  EACCES: 'permission denied',
+  E2BIG: 'the arguments and the environment are too long',
+  ENOTDIR: 'a part of its path is not a folder',
+  EAGAIN: 'the system has no room for another process',
+  EMFILE: 'this process has too many open files',
+}
+
+const cwdProblem = (cwd: string): string | null => {
+  try {
+    return statSync(cwd).isDirectory() ? null : `the working directory ${cwd} is not a folder`
+  } catch {
+    return `the working directory ${cwd} does not exist`
+  }
+}
+
+const toFailure = (spec: LaunchSpec, error: unknown): LaunchFailure => {
+  const code = codeOf(error) ?? 'launch-failed'
+  const cause = cwdProblem(spec.cwd) ?? CAUSES[code] ?? messageOf(error)
+  // L7: the program's name only; arguments may hold secrets.
+  return { code, message: `cannot launch ${String(spec.command[0])}: ${cause}${code in CAUSES ? ` (${code})` : ''}` }
+}
+
+const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => {
+  const inherited = spec.env[COOKIE_VARIABLE]
+  const cookie = spec.marks.cookie
+  return { ...spec.env, [COOKIE_VARIABLE]: inherited === undefined ? cookie : `${inherited}:${cookie}` }
+}
+
+const spawn = (spec: LaunchSpec) => {
+  const [program = '', ...args] = spec.command
+  return execa(program, args, {
+    cwd: spec.cwd,
+    env: environmentOf(spec),
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    stdin: spec.stdin === 'ignore' ? 'ignore' : 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    encoding: 'buffer',
+    windowsHide: true,
+  })
+}
+
+const feed = (spec: LaunchSpec, stdin: NodeJS.WritableStream | null): void => {
+  // L5: an agent that ends without reading its input is not our fault and not our crash.
+  stdin?.on('error', () => undefined)
+  if (stdin === null || typeof spec.stdin === 'string') return
+  const source = spec.stdin instanceof Readable ? spec.stdin : Readable.from([spec.stdin.text], { objectMode: false })
+  pipeline(source, stdin).catch(() => undefined)
+}
+
+export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
+  const problem = cwdProblem(spec.cwd)
+  if (problem !== null) {
+    const failure: LaunchFailure = { code: 'ENOENT', message: `cannot launch ${String(spec.command[0])}: ${problem}` }
+    throw failure
+  }
+  const { limit } = spec.marks
+  const kernel = libc()
+  const child =
+    limit === null || kernel === null ? spawn(spec) : kernel.withLimitMark(limit, () => spawn(spec)).result
+  const { pid, stdout, stderr, stdin } = child
+  // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
+  const identity = pid === undefined ? null : identify(pid)
+  if (identity === null) throw toFailure(spec, (await child).cause)
+  const exited = new Promise<ExitStatus>((resolve) => {
+    child.once('exit', (exitCode, signal) => {
+      resolve({ exitCode, signal })
+    })
+  })
+  child.catch(() => undefined)
+  feed(spec, stdin)
+  const streams = [
+    ['stdout', stdout],
+    ['stderr', stderr],
+  ] as const
+  const drained = Promise.all(
+    streams.map(([, stream]) => new Promise<void>((resolve) => stream.once('close', resolve))),
+  ).then(() => undefined)
+  for (const [, stream] of streams) stream.on('error', () => undefined)
+  return {
+    identity,
+    exited,
+    drained,
+    stdin,
+    onOutput: (receive) => {
+      for (const [name, stream] of streams) stream.on('data', (chunk: Buffer) => {
+        receive(name, chunk)
+      })
+    },
+    cutOutput: () => {
+      const open = streams.filter(([, stream]) => !stream.closed)
+      for (const [, stream] of open) stream.destroy()
+      stdin?.destroy()
+      return open.length > 0
+    },
+    letGo: () => {
+      child.unref()
+      for (const pipe of [stdin, stdout, stderr]) (pipe as Partial<Socket> | null)?.unref?.()
+    },
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The few kernel calls that Node does not offer, through the optional koffi. Null where koffi is not installed or the platform differs.
+ *
+ * `pidfd` makes a signal race-free (C7); the limit mark is inherited through `setsid`, double fork and `env -i` alike (C2).
+ */
+import { createRequire } from 'node:module'
+
+const SYS_PIDFD_SEND_SIGNAL = 424
+const SYS_PIDFD_OPEN = 434
+/** An unused soft limit: it matters only to real-time threads, and is unlimited everywhere. */
+const RLIMIT_RTTIME = 15
+
+interface Limit {
+  soft: bigint | number
+  hard: bigint | number
+}
+
+export interface Libc {
+  /** Runs `spawn` while this process's soft limit is `mark`, so that the child inherits it; false when it could not be set. */
+  withLimitMark<T>(mark: number, spawn: () => T): { readonly result: T; readonly isMarked: boolean }
+  /** A file descriptor that stands for one process, or -1. */
+  openPidfd(pid: number): number
+  /** Zero on success. */
+  signalPidfd(fd: number, signal: number): number
+  /** Whether the kernel lets this process set the mark at all. */
+  readonly canMark: boolean
+}
+
+type Syscall = (number: number, ...args: readonly (string | number | null)[]) => number
+
+const load = (): Libc | null => {
+  if (process.platform !== 'linux') return null
+  try {
+    const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
+    const library = koffi.load(null)
+    koffi.struct('runwarden_rlimit', { soft: 'uint64', hard: 'uint64' })
+    const syscall = library.func('long syscall(long number, ...)') as unknown as Syscall
+    const getLimit = library.func('int getrlimit(int resource, _Out_ runwarden_rlimit *limit)') as unknown as (
+      resource: number,
+      limit: Partial<Limit>,
+    ) => number
+    const setLimit = library.func('int setrlimit(int resource, runwarden_rlimit *limit)') as unknown as (
+      resource: number,
+      limit: Limit,
+    ) => number
+    return bind(syscall, getLimit, setLimit)
+  } catch {
+    // Not installed, or built for another machine: the caller has other means, and `doctor` says so.
+    return null
+  }
+}
+
+const bind = (
+  syscall: Syscall,
+  getLimit: (resource: number, limit: Partial<Limit>) => number,
+  setLimit: (resource: number, limit: Limit) => number,
+): Libc => {
+  const current = (): Limit => {
+    const limit: Partial<Limit> = {}
+    getLimit(RLIMIT_RTTIME, limit)
+    return limit as Limit
+  }
+  const withLimitMark: Libc['withLimitMark'] = (mark, spawn) => {
+    const before = current()
+    const isMarked = setLimit(RLIMIT_RTTIME, { soft: mark, hard: before.hard }) === 0
+    try {
+      return { result: spawn(), isMarked }
+    } finally {
+      if (isMarked) setLimit(RLIMIT_RTTIME, before)
+    }
+  }
+  return {
+    withLimitMark,
+    openPidfd: (pid) => syscall(SYS_PIDFD_OPEN, 'int', pid, 'unsigned int', 0),
+    signalPidfd: (fd, signal) =>
+      syscall(SYS_PIDFD_SEND_SIGNAL, 'int', fd, 'int', signal, 'void *', null, 'unsigned int', 0),
+    canMark: withLimitMark(2 ** 52 + 1, () => undefined).isMarked,
+  }
+}
+
+let loaded: Libc | null | undefined
+
+export const libc = (): Libc | null => {
+  loaded ??= load()
+  return loaded
+}

@@ -1,0 +1,80 @@
+/** Reads a recorded log back in the order in which it was written, and follows one that still grows. */
+import { readFileSync, readdirSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { OutputStream } from '../../actors/ports.js'
+import { codeOf } from '../../errors.js'
+
+const FOLLOW_WAIT_MS = 50
+
+/** A piece of output, or a gap: earlier output that the size cap has dropped. */
+export type LogPiece =
+  | { readonly kind: 'chunk'; readonly stream: OutputStream; readonly at: number; readonly bytes: Buffer }
+  | { readonly kind: 'gap' }
+
+interface Position {
+  segment: number
+  entries: number
+  readonly offsets: Record<OutputStream, number>
+}
+
+const segmentsOf = (folder: string): number[] => {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.index'))
+      .map((name) => Number.parseInt(name, 10))
+      .sort((one, other) => one - other)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+const readBytes = async (path: string, offset: number, length: number): Promise<Buffer> => {
+  const file = await open(path, 'r')
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, offset)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Whole entries of a segment's index from `position` on; a line that is still being written waits for the next look. */
+const newEntries = (folder: string, position: Position): string[] =>
+  readFileSync(join(folder, `${String(position.segment)}.index`), 'latin1')
+    .split('\n')
+    .slice(position.entries, -1)
+
+async function* readSegment(folder: string, position: Position): AsyncGenerator<LogPiece> {
+  for (const entry of newEntries(folder, position)) {
+    const [at, letter, length] = entry.split(' ')
+    const stream: OutputStream = letter === 'e' ? 'stderr' : 'stdout'
+    const offset = position.offsets[stream]
+    position.entries += 1
+    position.offsets[stream] += Number(length)
+    const path = join(folder, `${String(position.segment)}.${stream}`)
+    yield { kind: 'chunk', stream, at: Number(at), bytes: await readBytes(path, offset, Number(length)) }
+  }
+}
+
+/**
+ * Every piece of the log in `folder`. With `isOver`, waits for more until it says so, and then takes what is left.
+ */
+export async function* readLog(folder: string, isOver: () => Promise<boolean> = () => Promise.resolve(true)): AsyncGenerator<LogPiece> {
+  let position: Position = { segment: -1, entries: 0, offsets: { stdout: 0, stderr: 0 } }
+  for (;;) {
+    const isLastLook = await isOver()
+    for (const segment of segmentsOf(folder)) {
+      if (segment < position.segment) continue
+      if (position.segment !== segment) {
+        if (segment > position.segment + 1) yield { kind: 'gap' }
+        position = { segment, entries: 0, offsets: { stdout: 0, stderr: 0 } }
+      }
+      yield* readSegment(folder, position)
+    }
+    if (isLastLook) return
+    await wait(FOLLOW_WAIT_MS)
+  }
+}

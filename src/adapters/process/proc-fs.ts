@@ -1,0 +1,138 @@
+/**
+ * Reads of `/proc`. Synchronous on purpose: a read of a few hundred bytes from the kernel costs about 10 µs, a trip through the thread
+ * pool several times that.
+ */
+import { closeSync, openSync, readSync, readdirSync, readlinkSync } from 'node:fs'
+import { codeOf } from '../../errors.js'
+import type { ProcessIdentity } from '../../actors/ports.js'
+
+/** One process as `/proc/PID/stat` shows it. */
+export interface ProcStat {
+  readonly pid: number
+  readonly name: string
+  readonly state: string
+  readonly parent: number
+  readonly group: number
+  readonly session: number
+  readonly cpuTicks: number
+  readonly threads: number
+  readonly startTicks: number
+  readonly rssPages: number
+}
+
+const buffer = Buffer.allocUnsafe(256 * 1024)
+
+/** The process is not there any more, as opposed to not readable (INV-5). */
+const isAbsence = (error: unknown): boolean => {
+  const code = codeOf(error)
+  return code === 'ENOENT' || code === 'ESRCH'
+}
+
+/** Null when the process is gone; throws when the kernel would not say. */
+export const readProcFile = (path: string): string | null => {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, 'r')
+    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, 0))
+  } catch (error) {
+    if (isAbsence(error)) return null
+    throw error
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}
+
+/** R1: the name may hold spaces and parentheses; the fields begin after the last one. */
+export const parseStat = (text: string): ProcStat => {
+  const open = text.indexOf('(')
+  const close = text.lastIndexOf(')')
+  const fields = text.slice(close + 2).split(' ')
+  const field = (index: number): number => Number(fields[index - 3])
+  return {
+    pid: Number(text.slice(0, open - 1)),
+    name: text.slice(open + 1, close),
+    state: fields[0] ?? '?',
+    parent: field(4),
+    group: field(5),
+    session: field(6),
+    cpuTicks: field(14) + field(15),
+    threads: field(20),
+    startTicks: field(22),
+    rssPages: field(24),
+  }
+}
+
+export const readStat = (pid: number): ProcStat | null => {
+  const text = readProcFile(`/proc/${String(pid)}/stat`)
+  return text === null || text === '' ? null : parseStat(text)
+}
+
+/** C6: a zombie is dead, unless only its first thread has ended and others run on. */
+export const isAlive = ({ state, threads }: ProcStat): boolean => (state !== 'Z' && state !== 'X') || threads > 1
+
+/** All processes there are. A process that ends while it is being read is left out. */
+export const readAllStats = (): ProcStat[] => {
+  const stats: ProcStat[] = []
+  for (const name of readdirSync('/proc')) {
+    const first = name.charCodeAt(0)
+    if (first < 49 || first > 57) continue
+    const stat = readStat(Number(name))
+    if (stat !== null) stats.push(stat)
+  }
+  return stats
+}
+
+const LIMIT_LINE = /^Max realtime timeout +(\d+)/m
+
+/** The soft value of the marked limit; null when unlimited, gone or not readable. */
+export const readLimitMark = (pid: number): number | null => {
+  try {
+    const value = LIMIT_LINE.exec(readProcFile(`/proc/${String(pid)}/limits`) ?? '')?.[1]
+    return value === undefined ? null : Number(value)
+  } catch {
+    // Not readable for us: then it is not a mark that we could see.
+    return null
+  }
+}
+
+/** The value of one environment variable as the process was started with it. */
+export const readEnvironment = (pid: number, name: string): string | null => {
+  try {
+    const text = readProcFile(`/proc/${String(pid)}/environ`) ?? ''
+    const entry = text.split('\0').find((line) => line.startsWith(`${name}=`))
+    return entry === undefined ? null : entry.slice(name.length + 1)
+  } catch {
+    // Another user's process: its environment is not ours to read.
+    return null
+  }
+}
+
+const bootId = (): string => readProcFile('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+
+const namespaceOf = (pid: number): string => readlinkSync(`/proc/${String(pid)}/ns/pid`)
+
+/** Null when there is no such process. */
+export const identify = (pid: number): ProcessIdentity | null => {
+  const stat = readStat(pid)
+  if (stat === null) return null
+  let pidNamespace: string
+  try {
+    pidNamespace = namespaceOf(pid)
+  } catch {
+    // A zombie has no namespace link, another user's process hides it: it was seen through our own /proc.
+    pidNamespace = namespaceOf(process.pid)
+  }
+  return { pid, startTicks: stat.startTicks, bootId: bootId(), pidNamespace }
+}
+
+/** R1: another boot is gone; another namespace cannot be judged from here; unreadable is unknown, never gone. */
+export const lookUpIdentity = (identity: ProcessIdentity): 'alive' | 'gone' | 'unknown' => {
+  try {
+    if (identity.bootId !== bootId()) return 'gone'
+    if (identity.pidNamespace !== namespaceOf(process.pid)) return 'unknown'
+    const stat = readStat(identity.pid)
+    return stat !== null && stat.startTicks === identity.startTicks && isAlive(stat) ? 'alive' : 'gone'
+  } catch {
+    return 'unknown'
+  }
+}

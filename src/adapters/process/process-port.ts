@@ -1,0 +1,126 @@
+/**
+ * The process port on this machine: launches, adopts and looks up executions.
+ *
+ * Owns: the choice of containment, and the marks of each execution. `cgroup` and `pane` are declared and not offered yet.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import type {
+  Containment,
+  Execution,
+  ExecutionMarks,
+  ExecutionRecord,
+  LaunchSpec,
+  ProcessIdentity,
+  ProcessPort,
+} from '../../actors/ports.js'
+import { RunwardenError } from '../../errors.js'
+import { launch } from './launch.js'
+import type { LaunchedProcess } from './launch.js'
+import { libc } from './libc.js'
+import { identify, lookUpIdentity, readStat } from './proc-fs.js'
+import { ProcTable } from './proc-table.js'
+import { signalMembers } from './signal.js'
+import { Tree } from './tree.js'
+
+const MS_PER_TICK = 10
+const PAGE_BYTES = 4096
+
+/** 2⁵² keeps the mark far from any limit a person would set, and below 2⁵³ it is exact. */
+const LIMIT_MARK_BASE = 2 ** 52
+
+const never = new Promise<never>(() => undefined)
+
+interface Tier {
+  readonly containment: Containment
+  readonly table: ProcTable
+}
+
+const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
+
+const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
+  const tree = new Tree({ leader: launched.identity, marks: spec.marks, usesMarks: usesMarks(tier), isOwnChild: true })
+  return {
+    identity: launched.identity,
+    containment: tier.containment,
+    isOwnChild: true,
+    exited: launched.exited,
+    onOutput: launched.onOutput,
+    drained: launched.drained,
+    cutOutput: launched.cutOutput,
+    letGo: launched.letGo,
+    writeInput: (chunk) => launched.stdin?.writable === true && (launched.stdin.write(chunk), true),
+    endInput: () => {
+      launched.stdin?.end()
+    },
+    scan: async () => tree.membersIn(await tier.table.look()),
+    signal: signalMembers,
+    emptyEvidence: 'tree-reaped',
+  }
+}
+
+/** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
+const findLeader = async (tier: Tier, marks: ExecutionMarks): Promise<ProcessIdentity | null> => {
+  const table = await tier.table.look()
+  const marked = table.alive.filter((stat) => table.bearsMark(stat, marks))
+  const [oldest] = marked.sort((one, other) => one.startTicks - other.startTicks)
+  return oldest === undefined ? null : identify(oldest.pid)
+}
+
+/** What an identity of another life of this machine, or of another namespace, allows to be said. */
+const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' => {
+  if (identity === null || lookUpIdentity(identity) === 'alive') return 'here'
+  if (lookUpIdentity(identity) === 'unknown') return 'elsewhere'
+  // R6: another boot's numbers name nothing here; in this boot the leader may be gone and its children not.
+  return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
+}
+
+const adoptedExecution = (tier: Tier, record: ExecutionRecord, identity: ProcessIdentity | null): Execution => {
+  const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
+  const place = judge(identity)
+  return {
+    identity,
+    containment: record.containment,
+    isOwnChild: false,
+    exited: never,
+    onOutput: () => undefined,
+    drained: Promise.resolve(),
+    cutOutput: () => false,
+    letGo: () => undefined,
+    writeInput: () => false,
+    endInput: () => undefined,
+    scan: async () => {
+      if (place === 'gone') return []
+      if (place === 'here') return tree.membersIn(await tier.table.look())
+      throw new RunwardenError('refused', 'the execution is in a process namespace that cannot be seen from here')
+    },
+    signal: signalMembers,
+    emptyEvidence: 'identity-gone',
+  }
+}
+
+export const createProcessPort = (containment: 'group+marks' | 'group'): ProcessPort => {
+  if (!existsSync('/proc/self/stat')) {
+    throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
+  }
+  const self = identify(process.pid)
+  if (self === null) throw new RunwardenError('invariant-broken', 'this process has no identity')
+  const tier: Tier = { containment, table: new ProcTable() }
+  return {
+    self,
+    containment,
+    mintMarks: (): ExecutionMarks => ({
+      cookie: randomBytes(16).toString('hex'),
+      limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
+    }),
+    launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
+    adopt: async (record) =>
+      adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
+    lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),
+    usage: (identity) => {
+      const stat = readStat(identity.pid)
+      if (stat === null || stat.startTicks !== identity.startTicks) return null
+      return { cpuMs: stat.cpuTicks * MS_PER_TICK, rssBytes: stat.rssPages * PAGE_BYTES }
+    },
+  }
+}

@@ -1,0 +1,393 @@
+/**
+ * The store port over any Kysely instance.
+ *
+ * Owns: the translation between the actors' rows and the tables. Writes are in commit.ts.
+ * Does not own: the connection's making (sqlite.ts) nor the schema's (migrations.ts).
+ */
+import { sql } from 'kysely'
+import type {
+  ActorKind,
+  ActorWrite,
+  CommitVerdict,
+  EffectMark,
+  EffectRow,
+  EngineRow,
+  EvidenceKind,
+  ExecutionRow,
+  FiledLine,
+  NoticeRow,
+  RunFilter,
+  StopLine,
+  StopScope,
+  StoredActor,
+  StoredOrder,
+  StoredRun,
+  StoredTransition,
+  StorePort,
+  Survivor,
+  TimerRow,
+} from '../../actors/ports.js'
+import type { Containment } from '../../actors/ports.js'
+import { commitBatch } from './commit.js'
+import { isPassing, toStoreError } from './errors.js'
+import type { Db, ExecutionTable, RunTable } from './schema.js'
+import { scopeCondition } from './scope.js'
+import type { IsInScope } from './scope.js'
+
+/** Below every dialect's maximum of bound values. */
+const IDS_PER_QUERY = 500
+
+const parse = <T>(text: string): T => JSON.parse(text) as T
+
+const optional = <K extends string, V>(name: K, value: V | null): Partial<Record<K, V>> =>
+  (value === null ? {} : { [name]: value }) as Partial<Record<K, V>>
+
+const toRun = (row: RunTable): StoredRun => ({
+  owner: row.owner,
+  rev: row.rev,
+  machineVersion: row.machine_version,
+  snapshot: row.snapshot,
+  row: {
+    id: row.id,
+    session: row.session,
+    task: row.task,
+    labels: parse(row.labels),
+    program: row.program,
+    protocol: row.protocol,
+    createdAt: row.created_at,
+  },
+  head: {
+    work: row.work,
+    process: row.process,
+    delivery: row.delivery,
+    headline: row.headline,
+    attempt: row.attempt,
+    generation: row.generation,
+    outcome: row.outcome,
+    lastProgressAt: row.last_progress_at,
+    settledAt: row.settled_at,
+    doneAt: row.done_at,
+  },
+})
+
+const toExecution = (row: ExecutionTable): ExecutionRow & { readonly runId: string } => ({
+  runId: row.run_id,
+  attempt: row.attempt,
+  marks: { cookie: row.cookie, limit: row.limit_mark },
+  containment: row.containment as Containment,
+  logPath: row.log_path,
+  requestedAt: row.requested_at,
+  ...(row.pid === null || row.start_ticks === null || row.boot_id === null || row.pid_namespace === null
+    ? {}
+    : {
+        identity: {
+          pid: row.pid,
+          startTicks: row.start_ticks,
+          bootId: row.boot_id,
+          pidNamespace: row.pid_namespace,
+        },
+      }),
+  ...optional('launchedAt', row.launched_at),
+  ...optional('exitedAt', row.exited_at),
+  ...(row.exited_at === null ? {} : { exit: { exitCode: row.exit_code, signal: row.exit_signal } }),
+  ...optional('confirmedAt', row.confirmed_at),
+  ...optional('evidence', row.evidence as EvidenceKind | null),
+  survivors: parse<Survivor[]>(row.survivors),
+})
+
+export class KyselyStore implements StorePort {
+  readonly #db: Db
+  readonly #isInScope: IsInScope
+  readonly #hasDataVersion: boolean
+  readonly #closeDb: () => Promise<void>
+
+  constructor(
+    db: Db,
+    options: {
+      readonly isInScope: IsInScope
+      /** SQLite tells cheaply whether another connection has written. */
+      readonly hasDataVersion: boolean
+      readonly close: () => Promise<void>
+    },
+  ) {
+    this.#db = db
+    this.#isInScope = options.isInScope
+    this.#hasDataVersion = options.hasDataVersion
+    this.#closeDb = options.close
+  }
+
+  commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]> {
+    return commitBatch(this.#db, this.#isInScope, batch, marks)
+  }
+
+  isPassing(error: unknown): boolean {
+    return isPassing(error)
+  }
+
+  async loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null> {
+    const columns = ['rev', 'machine_version', 'snapshot'] as const
+    const row = await (kind === 'run'
+      ? this.#db.selectFrom('runwarden_run').select(['owner', ...columns]).where('id', '=', actor).executeTakeFirst()
+      : kind === 'stop-order'
+        ? this.#db.selectFrom('runwarden_stop_order').select(['owner', ...columns]).where('id', '=', actor).executeTakeFirst()
+        : this.#db.selectFrom('runwarden_engine').select(['id as owner', ...columns]).where('id', '=', actor).executeTakeFirst())
+    if (row === undefined) return null
+    return { owner: row.owner, rev: row.rev, machineVersion: row.machine_version, snapshot: row.snapshot }
+  }
+
+  async loadRun(runId: string): Promise<StoredRun | null> {
+    const row = await this.#read(
+      this.#db.selectFrom('runwarden_run').selectAll().where('id', '=', runId).executeTakeFirst(),
+    )
+    return row === undefined ? null : toRun(row)
+  }
+
+  async listRuns(filter: RunFilter): Promise<readonly StoredRun[]> {
+    const { scope, onlyOpen, limit } = filter
+    let query = this.#db.selectFrom('runwarden_run').selectAll().orderBy('created_at').orderBy('id')
+    if (onlyOpen === true) query = query.where('done_at', 'is', null)
+    if (scope !== undefined) query = query.where(scopeCondition(scope))
+    if (limit !== undefined) query = query.limit(limit)
+    const runs = (await this.#read(query.execute())).map(toRun)
+    if (scope === undefined) return runs
+    return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
+  }
+
+  async executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]> {
+    const executions: (ExecutionRow & { readonly runId: string })[] = []
+    for (let from = 0; from < runIds.length; from += IDS_PER_QUERY) {
+      const rows = await this.#db
+        .selectFrom('runwarden_execution')
+        .selectAll()
+        .where('run_id', 'in', runIds.slice(from, from + IDS_PER_QUERY))
+        .orderBy('run_id')
+        .orderBy('attempt')
+        .execute()
+      executions.push(...rows.map(toExecution))
+    }
+    return executions
+  }
+
+  async transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]> {
+    const [transitions, effects] = await Promise.all([
+      this.#db
+        .selectFrom('runwarden_transition')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('actor', '=', actor)
+        .orderBy('rev')
+        .execute(),
+      this.#db
+        .selectFrom('runwarden_effect')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('actor', '=', actor)
+        .orderBy('rev')
+        .orderBy('idx')
+        .execute(),
+    ])
+    return transitions.map((row) => ({
+      rev: row.rev,
+      at: row.at,
+      event: row.event,
+      detail: parse<unknown>(row.detail),
+      from: row.from_state,
+      to: row.to_state,
+      effects: effects
+        .filter(({ rev }) => rev === row.rev)
+        .map(({ effect, body, started_at, done_at }) => ({
+          kind: effect,
+          params: parse<unknown>(body),
+          startedAt: started_at,
+          doneAt: done_at,
+        })),
+    }))
+  }
+
+  async noticesOf(runId: string): Promise<readonly NoticeRow[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_notice')
+      .selectAll()
+      .where('run_id', '=', runId)
+      .orderBy('at')
+      .execute()
+    return rows.map(({ kind, text, generation, at, withdrawn_at }) => ({
+      kind,
+      text,
+      generation,
+      at,
+      ...optional('withdrawnAt', withdrawn_at),
+    }))
+  }
+
+  async ordersOf(runId: string): Promise<readonly StoredOrder[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_stop_order_run as line')
+      .innerJoin('runwarden_stop_order as order', 'order.id', 'line.order_id')
+      .select(['order.id', 'scope', 'mode', 'is_forced', 'reason', 'requested_by', 'requested_at', 'state', 'line.line'])
+      .where('line.run_id', '=', runId)
+      .orderBy('requested_at')
+      .execute()
+    return rows.map((row) => ({
+      orderId: row.id,
+      scope: parse<StopScope>(row.scope),
+      mode: row.mode,
+      isForced: row.is_forced === 1,
+      reason: row.reason,
+      by: row.requested_by,
+      requestedAt: row.requested_at,
+      state: row.state,
+      line: parse<StopLine>(row.line),
+    }))
+  }
+
+  async timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_timer')
+      .selectAll()
+      .where('kind', '=', kind)
+      .where('actor', '=', actor)
+      .execute()
+    return rows.map(({ timer, token, due_at, delay_ms, event }) => ({
+      id: timer,
+      token,
+      dueAt: due_at,
+      delayMs: delay_ms,
+      event,
+    }))
+  }
+
+  async pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_effect')
+      .select(['rev', 'idx', 'effect', 'body'])
+      .where('kind', '=', kind)
+      .where('actor', '=', actor)
+      .where('done_at', 'is', null)
+      .orderBy('rev')
+      .orderBy('idx')
+      .execute()
+    return rows.map(({ rev, idx, effect, body }) => ({ rev, index: idx, kind: effect, body }))
+  }
+
+  async heartbeat(engineId: string, at: number): Promise<void> {
+    await this.#db.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', engineId).execute()
+  }
+
+  async listEngines(): Promise<readonly EngineRow[]> {
+    const rows = await this.#read(this.#db.selectFrom('runwarden_engine').selectAll().execute())
+    return rows.map((row) => ({
+      id: row.id,
+      identity: {
+        pid: row.pid,
+        startTicks: row.start_ticks,
+        bootId: row.boot_id,
+        pidNamespace: row.pid_namespace,
+      },
+      hostId: row.host_id,
+      version: row.version,
+      startedAt: row.started_at,
+      heartbeatAt: row.heartbeat_at,
+      closedAt: row.closed_at,
+    }))
+  }
+
+  async takeOver(runId: string, from: string, to: string): Promise<boolean> {
+    const result = await this.#db
+      .updateTable('runwarden_run')
+      .set({ owner: to })
+      .where('id', '=', runId)
+      .where('owner', '=', from)
+      .executeTakeFirst()
+    return result.numUpdatedRows > 0n
+  }
+
+  async openRunsOfOthers(engineId: string): Promise<readonly { readonly runId: string; readonly owner: string }[]> {
+    return this.#read(
+      this.#db
+        .selectFrom('runwarden_run')
+        .select(['id as runId', 'owner'])
+        .where('done_at', 'is', null)
+        .where('owner', '!=', engineId)
+        .execute(),
+    )
+  }
+
+  async filedLines(engineId: string): Promise<readonly FiledLine[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_stop_order_run as line')
+      .innerJoin('runwarden_stop_order as order', 'order.id', 'line.order_id')
+      .select(['order.id', 'line.run_id', 'mode', 'is_forced', 'reason', 'requested_by', 'requested_at'])
+      .where('line.owner', '=', engineId)
+      .where('line.status', '=', 'requested')
+      .execute()
+    return rows.map((row) => ({
+      orderId: row.id,
+      runId: row.run_id,
+      mode: row.mode,
+      isForced: row.is_forced === 1,
+      reason: row.reason,
+      by: row.requested_by,
+      requestedAt: row.requested_at,
+    }))
+  }
+
+  async answerLine(orderId: string, line: StopLine): Promise<void> {
+    await this.#db
+      .updateTable('runwarden_stop_order_run')
+      .set({ status: line.status, line: JSON.stringify(line) })
+      .where('order_id', '=', orderId)
+      .where('run_id', '=', line.runId)
+      // INV-11: the first answer stands.
+      .where('status', '=', 'requested')
+      .execute()
+  }
+
+  async linesOf(orderId: string): Promise<readonly StopLine[]> {
+    const rows = await this.#db
+      .selectFrom('runwarden_stop_order_run')
+      .select('line')
+      .where('order_id', '=', orderId)
+      .execute()
+    return rows.map(({ line }) => parse<StopLine>(line))
+  }
+
+  async changeToken(): Promise<number | null> {
+    if (!this.#hasDataVersion) return null
+    const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(this.#db)
+    return rows[0]?.data_version ?? null
+  }
+
+  async prune(settledBefore: number): Promise<number> {
+    return this.#db.transaction().execute(async (tx) => {
+      // S4: done means settled, confirmed and delivered; nothing else is ever removed.
+      const done = tx
+        .selectFrom('runwarden_run')
+        .select('id')
+        .where('done_at', 'is not', null)
+        .where('settled_at', '<', settledBefore)
+      for (const table of ['runwarden_transition', 'runwarden_effect', 'runwarden_timer'] as const) {
+        await tx.deleteFrom(table).where('kind', '=', 'run').where('actor', 'in', done).execute()
+      }
+      for (const table of ['runwarden_execution', 'runwarden_notice', 'runwarden_result'] as const) {
+        await tx.deleteFrom(table).where('run_id', 'in', done).execute()
+      }
+      await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', done).execute()
+      const { numDeletedRows } = await tx.deleteFrom('runwarden_run').where('id', 'in', done).executeTakeFirst()
+      return Number(numDeletedRows)
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#closeDb()
+  }
+
+  /** A read that fails says so in the library's terms (K15: a failed lookup is never "nothing"). */
+  async #read<T>(query: Promise<T>): Promise<T> {
+    try {
+      return await query
+    } catch (error) {
+      throw toStoreError(error)
+    }
+  }
+}

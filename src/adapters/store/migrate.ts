@@ -1,0 +1,29 @@
+/** Runs the migrations over a database that the library was given the path of, and tells the version of any. */
+import { Migrator } from 'kysely'
+import { migrations } from './migrations.js'
+import type { Db } from './schema.js'
+
+export const MIGRATION_TABLE = 'runwarden_migration'
+
+/** 0 where there is no schema yet. */
+export const readSchemaVersion = async (db: Db): Promise<number> => {
+  const tables = await db.introspection.getTables()
+  if (!tables.some(({ name }) => name === 'runwarden_meta')) return 0
+  const row = await db
+    .selectFrom('runwarden_meta')
+    .select('value')
+    .where('name', '=', 'schema-version')
+    .executeTakeFirst()
+  return Number(row?.value ?? 0)
+}
+
+export const migrate = async (db: Db): Promise<void> => {
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
+    migrationTableName: MIGRATION_TABLE,
+    migrationLockTableName: `${MIGRATION_TABLE}_lock`,
+  })
+  const { error } = await migrator.migrateToLatest()
+  if (error !== undefined) throw error as Error
+}

@@ -1,0 +1,183 @@
+/**
+ * The schema, as ordinary Kysely migrations: forward only, in order (S1). Exported so that a host runs them in its own migrator.
+ * A released migration is never edited; a change is a new one, and `SCHEMA_VERSION` counts them.
+ */
+import type { Kysely, Migration } from 'kysely'
+
+export const SCHEMA_VERSION = 1
+
+/** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
+type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
+
+/** Whole numbers come back as numbers on every dialect; a PostgreSQL bigint would arrive as text. */
+const wholeNumber = (db: Kysely<unknown>): 'double precision' | 'integer' =>
+  db.getExecutor().adapter.constructor.name.startsWith('Postgres') ? 'double precision' : 'integer'
+
+const createTable = async (
+  db: Kysely<unknown>,
+  name: string,
+  key: readonly string[],
+  columns: Readonly<Record<string, ColumnKind>>,
+): Promise<void> => {
+  let table = db.schema.createTable(name)
+  for (const [column, kind] of Object.entries(columns)) {
+    table = table.addColumn(column, kind.startsWith('text') ? 'text' : wholeNumber(db), (definition) =>
+      kind.endsWith('?') ? definition : definition.notNull(),
+    )
+  }
+  await table.addPrimaryKeyConstraint(`${name}_key`, key as never).execute()
+}
+
+const core: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await createTable(db, 'runwarden_meta', ['name'], { name: 'text', value: 'text' })
+    await createTable(db, 'runwarden_run', ['id'], {
+      id: 'text',
+      session: 'text?',
+      task: 'text?',
+      labels: 'text',
+      program: 'text',
+      protocol: 'text',
+      machine_version: 'whole',
+      rev: 'whole',
+      owner: 'text',
+      snapshot: 'text',
+      work: 'text',
+      process: 'text',
+      delivery: 'text',
+      headline: 'text',
+      attempt: 'whole',
+      generation: 'whole',
+      outcome: 'text?',
+      last_progress_at: 'whole?',
+      created_at: 'whole',
+      updated_at: 'whole',
+      settled_at: 'whole?',
+      done_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_transition', ['kind', 'actor', 'rev'], {
+      kind: 'text',
+      actor: 'text',
+      rev: 'whole',
+      at: 'whole',
+      event: 'text',
+      detail: 'text',
+      from_state: 'text',
+      to_state: 'text',
+    })
+    await createTable(db, 'runwarden_effect', ['kind', 'actor', 'rev', 'idx'], {
+      kind: 'text',
+      actor: 'text',
+      rev: 'whole',
+      idx: 'whole',
+      effect: 'text',
+      body: 'text',
+      started_at: 'whole?',
+      done_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_timer', ['kind', 'actor', 'timer'], {
+      kind: 'text',
+      actor: 'text',
+      timer: 'text',
+      token: 'text',
+      due_at: 'whole',
+      delay_ms: 'whole',
+      event: 'text',
+    })
+    await createTable(db, 'runwarden_execution', ['run_id', 'attempt'], {
+      run_id: 'text',
+      attempt: 'whole',
+      cookie: 'text',
+      limit_mark: 'whole?',
+      containment: 'text',
+      log_path: 'text?',
+      pid: 'whole?',
+      start_ticks: 'whole?',
+      boot_id: 'text?',
+      pid_namespace: 'text?',
+      requested_at: 'whole',
+      launched_at: 'whole?',
+      exited_at: 'whole?',
+      exit_code: 'whole?',
+      exit_signal: 'text?',
+      confirmed_at: 'whole?',
+      evidence: 'text?',
+      survivors: 'text',
+    })
+    await createTable(db, 'runwarden_stop_order', ['id'], {
+      id: 'text',
+      owner: 'text',
+      machine_version: 'whole',
+      rev: 'whole',
+      snapshot: 'text',
+      scope: 'text',
+      mode: 'text',
+      is_forced: 'whole',
+      is_fenced: 'whole',
+      reason: 'text',
+      requested_by: 'text',
+      requested_at: 'whole',
+      state: 'text',
+      settled_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_stop_order_run', ['order_id', 'run_id'], {
+      order_id: 'text',
+      run_id: 'text',
+      owner: 'text?',
+      status: 'text',
+      line: 'text',
+    })
+    await createTable(db, 'runwarden_notice', ['run_id', 'generation', 'kind'], {
+      run_id: 'text',
+      generation: 'whole',
+      kind: 'text',
+      text: 'text',
+      at: 'whole',
+      withdrawn_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_result', ['run_id'], {
+      run_id: 'text',
+      delivery_id: 'text',
+      body: 'text',
+      at: 'whole',
+      acknowledged_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_engine', ['id'], {
+      id: 'text',
+      pid: 'whole',
+      start_ticks: 'whole',
+      boot_id: 'text',
+      pid_namespace: 'text',
+      host_id: 'text',
+      version: 'text',
+      started_at: 'whole',
+      heartbeat_at: 'whole',
+      closed_at: 'whole?',
+      machine_version: 'whole',
+      rev: 'whole',
+      snapshot: 'text',
+      state: 'text',
+    })
+    await db
+      .insertInto('runwarden_meta' as never)
+      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) } as never)
+      .execute()
+    const indexes: readonly (readonly [table: string, ...columns: string[]])[] = [
+      ['runwarden_run', 'done_at', 'owner'],
+      ['runwarden_run', 'session'],
+      ['runwarden_run', 'task'],
+      ['runwarden_run', 'settled_at'],
+      ['runwarden_stop_order', 'settled_at', 'is_fenced'],
+      ['runwarden_stop_order_run', 'owner', 'status'],
+      ['runwarden_stop_order_run', 'run_id'],
+    ]
+    for (const [table, ...columns] of indexes) {
+      await db.schema.createIndex(`${table}_by_${columns.join('_')}`).on(table).columns(columns).execute()
+    }
+  },
+}
+
+/** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
+export const migrations: Readonly<Record<string, Migration>> = {
+  'runwarden_0001_core': core,
+}

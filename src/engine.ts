@@ -1,0 +1,388 @@
+/**
+ * The composition root: wires the charts, the actors and the adapters into one engine over one store.
+ *
+ * Owns: the life of an engine in this process. Does not own: any rule; those are in the charts and the actors.
+ */
+import { uuidv7 } from 'uuidv7'
+import { Elsewheres } from './actors/elsewhere.js'
+import { FiledOrders } from './actors/filed-orders.js'
+import type { HostServices } from './actors/durable-actor.js'
+import type { EngineRow, LogPort, ProcessPort, Protocol, StdinSource, StoredRun } from './actors/ports.js'
+import { RegistryActor } from './actors/registry.actor.js'
+import { eventsOfTransition } from './actors/run-events.js'
+import type { RunEventOut } from './actors/run-events.js'
+import { RunActor } from './actors/run.actor.js'
+import type { RunEnvironment } from './actors/run-effects.js'
+import type { StopReceipt } from './actors/stop-call.js'
+import { lines } from './adapters/protocol/lines.js'
+import { RunwardenError, messageOf } from './errors.js'
+import type { RunContext, RunPolicy } from './machines/run/run.context.js'
+import { absolute, closeOptionsSchema, parseOptions, runSpecSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import type { CloseOptions, ParsedRunSpec, RunSpec, Scope, StopOptions } from './options.js'
+import { Records, toStopScope } from './records.js'
+import type { RunHistory, RunQuery, RunSummary } from './records.js'
+import type { LogPiece } from './adapters/process/log-reader.js'
+import { Run } from './run.js'
+import type { EndOptions } from './run.js'
+
+/** One execution that is still there, or not proven gone. */
+export interface LiveExecution {
+  readonly runId: string
+  readonly headline: string
+  readonly attempt: number
+  readonly pid: number
+  readonly containment: string
+  readonly startedAt: number
+  readonly ageMs: number
+  readonly cpuMs: number | null
+  readonly rssBytes: number | null
+}
+
+/** Everything an engine is made of; `open-engine.ts` fills it from the public options. */
+export interface EngineParts {
+  readonly host: HostServices
+  readonly processes: ProcessPort
+  readonly logs: LogPort
+  readonly row: EngineRow
+}
+
+const DEFAULTS = { pauseGraceMs: 900_000, exitGraceMs: 10_000, turnCancelMs: 10_000, finalizeDeadlineMs: 30_000 }
+const HEARTBEAT_MS = 5_000
+
+const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
+  ...DEFAULTS,
+  isInteractive: false,
+  candidates: 1 + (spec.fallback?.candidates.length ?? 0),
+  canAsk: spec.stop.askGraceMs !== undefined,
+  hasFinalize: false,
+  hasDeliver: false,
+  askGraceMs: spec.stop.askGraceMs ?? 0,
+  termGraceMs: spec.stop.termGraceMs,
+  killGraceMs: spec.stop.killGraceMs,
+})
+
+export class Engine {
+  readonly id: string
+  readonly #parts: EngineParts
+  readonly #registry: RegistryActor
+  readonly #elsewhere: Elsewheres
+  readonly #filed: FiledOrders
+  readonly #records: Records
+  readonly #listeners = new Set<(event: RunEventOut) => void>()
+  /** Ids from the tick of their `start` on (L8). */
+  readonly #starting = new Set<string>()
+  #closed: Promise<{ readonly left: readonly string[] }> | null = null
+  #cancelHeartbeat: () => void = () => undefined
+
+  /** @internal Use `createEngine`. */
+  constructor(parts: EngineParts) {
+    const { host, processes, row } = parts
+    this.id = row.id
+    this.#parts = parts
+    this.#records = new Records(host.store)
+    this.#elsewhere = new Elsewheres({
+      host,
+      processes,
+      hostId: row.hostId,
+      isHeld: (runId) => this.#registry.runs.has(runId),
+      makeRun: (stored) => this.#recoveredRun(stored),
+      hold: (run) => {
+        this.#hold(run)
+      },
+    })
+    this.#registry = new RegistryActor(
+      {
+        engine: row,
+        newId: uuidv7,
+        findElsewhere: (scope) => this.#elsewhere.find(scope),
+        followElsewhere: (call) => this.#elsewhere.follow(call),
+      },
+      host,
+    )
+    this.#filed = new FiledOrders(host, (filed) => this.#registry.serve(filed))
+  }
+
+  /** @internal Recovery comes before anything is admitted. */
+  async open(recover: 'interrupt' | false): Promise<void> {
+    await this.#registry.begin()
+    this.#filed.start()
+    this.#beat()
+    if (recover === 'interrupt') {
+      for (const run of await this.#elsewhere.takeOverAll()) {
+        if (run.state.isSettled || run.state.intent !== null) continue
+        void run.post({ type: 'run.interrupt', by: 'recovery', reason: 'the engine that ran it died', force: false })
+      }
+    }
+    await this.#registry.recovered()
+  }
+
+  /**
+   * Records and admits a run. Resolves when it is on record (not when it has launched); nothing is spawned before that.
+   *
+   * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is half-done then.
+   */
+  async start(spec: RunSpec): Promise<Run> {
+    const parsed = parseOptions(runSpecSchema, spec, 'start')
+    const runId = parsed.id ?? uuidv7()
+    const { session, task, labels } = parsed
+    this.#registry.assertAdmits({ runId, session, task, labels })
+    if (parsed.signal?.aborted === true) {
+      throw new RunwardenError('invalid-option', 'start: option signal is already aborted')
+    }
+    if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
+    this.#starting.add(runId)
+    const run = this.#newRun(runId, parsed)
+    this.#hold(run)
+    try {
+      await this.#begin(run)
+    } catch (error) {
+      run.abandon()
+      this.#registry.letGo(run)
+      throw error
+    } finally {
+      this.#starting.delete(runId)
+    }
+    this.#followSignal(run, parsed.signal)
+    return this.#handle(run)
+  }
+
+  /**
+   * Ends what a scope holds, whoever holds it: here, in another engine over the same store, or in one that died.
+   * The intents of runs held here are in force when the call returns its promise (P1).
+   *
+   * @returns the receipt, when every run has answered or at `timeoutMs`. Never rejects because a process would not die.
+   * @throws `invalid-option`; `unknown-run` when the scope names a run that is nowhere.
+   */
+  async stop(scope: Scope, options: StopOptions = {}): Promise<StopReceipt> {
+    const { mode, force, reason, by, fence, timeoutMs, signal } = parseOptions(stopOptionsSchema, options, 'stop')
+    const checked = parseOptions(scopeSchema, scope, 'stop: scope')
+    this.#assertNotClosed('stop')
+    const isFenced = fence ?? checked.run === undefined
+    const receipt = this.#registry.stop(toStopScope(checked), { mode, force, reason, by, isFenced, timeoutMs })
+    return signal === undefined ? receipt : abortable(receipt, signal)
+  }
+
+  /** K20: what is still running, or not proven gone, in this engine. */
+  live(): readonly LiveExecution[] {
+    const now = this.#parts.host.clock.wallMs()
+    return [...this.#registry.runs.values()].flatMap((run) => {
+      const identity = run.process?.identity
+      if (run.process === null || run.process.isGone || identity == null) return []
+      const usage = this.#parts.processes.usage(identity)
+      const startedAt = run.launchedAt ?? now
+      return [
+        {
+          runId: run.id,
+          headline: run.state.headline,
+          attempt: run.context.executionAttempt,
+          pid: identity.pid,
+          containment: run.process.containment ?? 'group',
+          startedAt,
+          ageMs: Math.max(0, now - startedAt),
+          cpuMs: usage?.cpuMs ?? null,
+          rssBytes: usage?.rssBytes ?? null,
+        },
+      ]
+    })
+  }
+
+  /** The handle of a run that this engine holds, or undefined. */
+  run(runId: string): Run | undefined {
+    const actor = this.#registry.runs.get(runId)
+    return actor === undefined ? undefined : this.#handle(actor)
+  }
+
+  runs(query?: RunQuery): Promise<readonly RunSummary[]> {
+    return this.#records.runs(query)
+  }
+
+  history(runId: string): Promise<RunHistory> {
+    return this.#records.history(runId)
+  }
+
+  logs(runId: string, options?: { readonly follow?: boolean }): AsyncGenerator<LogPiece> {
+    return this.#records.logs(runId, options)
+  }
+
+  /** Removes runs that are settled, confirmed and delivered, and settled before that time (S4). Returns how many. */
+  prune(options: { readonly settledBefore: number }): Promise<number> {
+    return this.#parts.host.store.prune(options.settledBefore)
+  }
+
+  /** Every run's events but its output. A listener that throws hurts nobody (F). Returns the way to stop listening. */
+  subscribe(listener: (event: RunEventOut) => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /**
+   * Ends the engine: nothing is launched any more, its runs are ended or left, and what is not confirmed at the deadline is named (O10).
+   * Repeated calls join the first.
+   */
+  async close(options: CloseOptions = {}): Promise<{ readonly left: readonly string[] }> {
+    const { runs, deadlineMs } = parseOptions(closeOptionsSchema, options, 'close')
+    this.#closed ??= this.#close(runs, deadlineMs)
+    return this.#closed
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #close(runs: 'interrupt' | 'cancel' | 'leave', deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
+    const { host } = this.#parts
+    const left = await this.#registry.close(runs, deadlineMs)
+    this.#cancelHeartbeat()
+    await this.#filed.close()
+    for (const run of this.#registry.runs.values()) run.leave()
+    await host.commits.close(host.commitDeadlineMs)
+    if (!host.commits.isDegraded) host.spool?.discard()
+    await host.store.close()
+    return { left }
+  }
+
+  #handle(run: RunActor): Run {
+    return new Run(run, (runId, mode, options: EndOptions) => this.stop({ run: runId }, { ...options, mode, fence: false }))
+  }
+
+  #exists(runId: string): RunwardenError {
+    return new RunwardenError('run-exists', `start: option id ${JSON.stringify(runId)} is already used in this store`)
+  }
+
+  #assertNotClosed(verb: string): void {
+    if (this.#closed !== null) throw new RunwardenError('engine-closing', `${verb}: the engine is closing or closed`)
+  }
+
+  async #begin(run: RunActor): Promise<void> {
+    const begun = await run.begin()
+    if (begun === 'exists') throw this.#exists(run.id)
+    if (begun === 'fenced') {
+      throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
+    }
+    if (begun !== 'applied') throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)
+  }
+
+  #hold(run: RunActor): void {
+    run.onTransition((transition) => {
+      for (const event of eventsOfTransition(run, transition)) this.#publish(event)
+      // INV-11: what is over is in the store; the handle that the host holds goes on answering.
+      if (run.state.isDone) this.#registry.letGo(run)
+    })
+    this.#registry.hold(run)
+  }
+
+  #publish(event: RunEventOut): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event)
+      } catch (error) {
+        this.#parts.host.logger.error({ error: messageOf(error) }, 'a subscriber failed')
+      }
+    }
+  }
+
+  #followSignal(run: RunActor, signal: AbortSignal | undefined): void {
+    if (signal === undefined) return
+    const onAbort = (): void => {
+      if (this.#closed === null) void this.#handle(run).cancel({ by: 'signal', reason: 'the signal given to start was aborted' })
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    void run.gone.then(() => {
+      signal.removeEventListener('abort', onAbort)
+    })
+  }
+
+  #newRun(runId: string, spec: ParsedRunSpec): RunActor {
+    const { session, task, labels } = spec
+    const here = process.cwd()
+    const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
+    const candidates = [first, ...(spec.fallback?.candidates ?? [])].map(({ command, cwd, env, stdin }) => ({
+      command,
+      cwd: absolute(cwd ?? spec.cwd ?? here),
+      env: env ?? spec.env ?? process.env,
+      stdin: toStdin(stdin),
+    }))
+    const row = {
+      id: runId,
+      session: session ?? null,
+      task: task ?? null,
+      labels,
+      program: spec.command[0] ?? '',
+      protocol: 'lines',
+      createdAt: this.#parts.host.clock.wallMs(),
+    }
+    const { maxLineBytes, drainMs } = spec.output
+    return new RunActor(
+      row,
+      { ...this.#environment(policyOf(spec), lines()), candidates, maxLineBytes, drainMs },
+      this.#parts.host,
+    )
+  }
+
+  /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */
+  #recoveredRun(stored: StoredRun): RunActor {
+    const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
+    return new RunActor(stored.row, this.#environment(context.policy, lines()), this.#parts.host)
+  }
+
+  #environment(policy: RunPolicy, protocol: Protocol): RunEnvironment {
+    const { processes, logs } = this.#parts
+    return {
+      policy,
+      candidates: null,
+      processes,
+      logs,
+      protocol,
+      watchdog: null,
+      drainMs: 1_000,
+      maxLineBytes: 8 * 1024 * 1024,
+      // P9: a failure before any progress.
+      isFallbackEligible: (_event, context) => !context.hasProgress,
+      requestAdmission: (run) => {
+        this.#registry.admitAttempt(run)
+      },
+      onDisowned: (run) => {
+        this.#registry.letGo(run)
+      },
+    }
+  }
+
+  #beat(): void {
+    const { host } = this.#parts
+    this.#cancelHeartbeat = host.clock.after(
+      HEARTBEAT_MS,
+      () => {
+        host.store
+          .heartbeat(this.id, host.clock.wallMs())
+          .catch((error: unknown) => {
+            host.logger.warn({ error: messageOf(error) }, 'a heartbeat could not be written')
+          })
+          .finally(() => {
+            if (this.#closed === null) this.#beat()
+          })
+      },
+      { isBackground: true },
+    )
+  }
+}
+
+const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
+  if (stdin === undefined) return 'ignore'
+  return typeof stdin === 'string' && stdin !== 'ignore' && stdin !== 'pipe' ? { text: stdin } : (stdin as never)
+}
+
+/** P20: aborting a wait ends the wait only. */
+const abortable = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(new RunwardenError('refused', 'the wait was aborted; the stop goes on'))
+    }
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort)
+    })
+  })

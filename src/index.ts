@@ -1,0 +1,25 @@
+/** The public door. Everything a host app may use is named here or in the other entry files beside it. */
+export { createEngine, openRecords } from './open-engine.js'
+export type { EngineOptions } from './open-engine.js'
+export type { Engine, LiveExecution } from './engine.js'
+export type { EndOptions, EventOptions, Run } from './run.js'
+export type { CloseOptions, RunSpec, Scope, StopOptions } from './options.js'
+export { RunwardenError } from './errors.js'
+export type { RunwardenErrorCode } from './errors.js'
+export type { Records, RegionStates, RunHistory, RunQuery, RunSummary, TransitionRecord } from './records.js'
+export type { StopReceipt } from './actors/stop-call.js'
+export type { StopLine } from './machines/stop-order/stop-order.context.js'
+export type { Gone, RunEventOut, RunEvents } from './actors/run-events.js'
+export type { RunState } from './actors/run-state.js'
+export type {
+  Cancellation,
+  Evidence,
+  EvidenceKind,
+  Intent,
+  Outcome,
+  OutcomeStatus,
+  Survivor,
+} from './machines/run/run.context.js'
+export type { Logger } from './actors/ports.js'
+export type { LogPiece } from './adapters/process/log-reader.js'
+export { VERSION } from './version.js'

@@ -1,0 +1,49 @@
+/** How a settled run is described. Pure: from the context and the fact that settled it. */
+import type { ExitStatus, Outcome, OutcomeStatus, RunContext } from './run.context.js'
+
+const NO_EXIT: ExitStatus = { exitCode: null, signal: null }
+
+export const NEVER_STARTED_MESSAGE = 'Agent produced no output since start'
+
+export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
+  signal !== null
+    ? `ended by signal ${signal}`
+    : exitCode !== null
+      ? `exited with code ${exitCode}`
+      : 'ended in a way that was not observed'
+
+/** The exit and the last turn's result both speak for success. */
+export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
+  exit.exitCode === 0 && exit.signal === null && (context.result?.isOk ?? true)
+
+interface Settling {
+  readonly status: OutcomeStatus
+  readonly at: number
+  readonly reason: string
+  readonly message: string
+  readonly code?: string
+  readonly exit?: ExitStatus | null
+}
+
+export const settle = (context: RunContext, settling: Settling): Outcome => ({
+  status: settling.status,
+  ...(settling.code === undefined ? {} : { code: settling.code }),
+  ...(settling.exit ?? context.exit ?? NO_EXIT),
+  reason: settling.reason,
+  message: settling.message,
+  attempt: context.attempt,
+  settledAt: settling.at,
+  ...(context.result === null ? {} : { result: context.result }),
+  ...(settling.status === 'cancelled' && context.intent !== null
+    ? {
+        cancellation: {
+          requestedAt: context.intent.requestedAt,
+          by: context.intent.by,
+          reason: context.intent.reason,
+          termination: 'confirmed',
+          // Wall clocks step back; the record must not (P10).
+          confirmedAt: Math.max(settling.at, context.intent.requestedAt),
+        },
+      }
+    : {}),
+})

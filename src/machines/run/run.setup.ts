@@ -1,0 +1,379 @@
+/**
+ * The vocabulary of the run chart: its types, named guards, named actions and named delays.
+ *
+ * Owns: every decision a transition takes and every write to the context.
+ * Does not own: the shape of the chart (the three region files), and the effects' execution (the run actor).
+ * Messages out: the effects, as named actions without an implementation here. See run.effects.ts.
+ * Invariants: INV-3 (an outcome is written once), INV-7 and INV-8 (`isAttemptDue`), INV-10 (`isCurrent…`).
+ */
+import { assign, cancel, raise, setup } from 'xstate'
+import { initialRunContext } from './run.context.js'
+import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext, RunInput } from './run.context.js'
+import type { RunEffects } from './run.effects.js'
+import type { RunEvent } from './run.events.js'
+import { NEVER_STARTED_MESSAGE, describeExit, isSuccess, settle } from './run.outcome.js'
+
+/** Waits between kills of a tree that would not go; the last one repeats. */
+export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
+/** Wait before a delivery that failed is tried again. */
+export const DELIVERY_RETRY_MS = 5_000
+
+/** The event as the type that the transition it is used on guarantees. */
+type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
+const as = <T extends RunEvent['type']>(event: RunEvent): EventOf<T> => event as EventOf<T>
+
+const exitOf = (event: RunEvent): ExitStatus | null =>
+  event.type === 'process.exited' ? { exitCode: event.exitCode, signal: event.signal } : null
+
+const isCurrentExecution = (context: RunContext, event: RunEvent): boolean =>
+  'attempt' in event && event.attempt === context.executionAttempt
+
+const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>
+  'generation' in event && event.attempt === context.attempt && event.generation === context.generation
+
+const isWatchCurrent = (context: RunContext, event: RunEvent): boolean => {
+  const { seen, current } = as<'watchdog.silent'>(event)
+  return (
+    seen.attempt === context.attempt &&
+    seen.generation === context.generation &&
+    seen.attempt === current.attempt &&
+    seen.generation === current.generation &&
+    // K4: progress between the watchdog's look and this moment makes the fact stale.
+    seen.epoch === current.epoch &&
+    context.intent === null &&
+    context.freeze === null &&
+    context.openQuestions === 0
+  )
+}
+
+/** The intent that results from `kind` arriving now: a weaker one never replaces a stronger one. */
+const intentFrom = (
+  context: RunContext,
+  kind: IntentKind,
+  order: { at: number; by: string; reason: string; force: boolean },
+): Intent => ({
+  kind,
+  force: order.force || (context.intent?.force ?? false),
+  reason: order.reason,
+  by: order.by,
+  requestedAt: context.requestedAt[kind] ?? order.at,
+})
+
+/**
+ * The times at which a kind of intent was first asked for, with one more. An event that XState raised for a timer has its time too:
+ * the host stamps it.
+ */
+const record = (context: RunContext, intent: Intent) => ({
+  intent,
+  requestedAt: { ...context.requestedAt, [intent.kind]: intent.requestedAt },
+})
+
+/** What an intent of the engine's own making says of itself. */
+const OWN_INTENTS = {
+  'never-started': NEVER_STARTED_MESSAGE,
+  stalled: 'Agent stopped making progress',
+  finished: 'The work is finished and the process did not exit',
+  fault: 'An invariant of the run was broken',
+} as const satisfies Partial<Record<IntentKind, string>>
+
+const ownIntent = (context: RunContext, kind: keyof typeof OWN_INTENTS, at: number, force: boolean): Intent =>
+  intentFrom(context, kind, { at, by: 'engine', reason: OWN_INTENTS[kind], force })
+
+const outcomeOfIntent: Readonly<Partial<Record<IntentKind, OutcomeStatus>>> = {
+  cancel: 'cancelled',
+  interrupt: 'interrupted',
+}
+
+/** Effects are data for the run actor; the chart itself does nothing in the world. */
+const effect = <K extends keyof RunEffects>(_kind: K) => {
+  return (_: unknown, _params: RunEffects[K]): void => undefined
+}
+
+export const runSetup = setup({
+  types: {
+    context: {} as RunContext,
+    events: {} as RunEvent,
+    input: {} as RunInput,
+  },
+
+  guards: {
+    /** INV-10: the fact speaks of the turn that is open now, and nothing has been decided against it. */
+    isCurrentTurn: ({ context, event }) => isCurrentTurn(context, event),
+    isCurrentTurnOfInteractive: ({ context, event }) =>
+      isCurrentTurn(context, event) && context.policy.isInteractive,
+    /** INV-10: the fact speaks of the execution that the process region holds. */
+    isCurrentExecution: ({ context, event }) => isCurrentExecution(context, event),
+    isSilentSinceStart: ({ context, event }) => isWatchCurrent(context, event) && !context.hasProgress,
+    isSilentAfterProgress: ({ context, event }) =>
+      isWatchCurrent(context, event) && context.hasProgress && !context.hasAdvised,
+    isWatchCurrent: ({ context, event }) => isWatchCurrent(context, event),
+    isWatchCurrentOfInteractive: ({ context, event }) =>
+      isWatchCurrent(context, event) && context.policy.isInteractive,
+    isSuccess: ({ context, event }) => {
+      const exit = exitOf(event)
+      return exit !== null && isCurrentExecution(context, event) && isSuccess(exit, context)
+    },
+    /** INV-7, P9: a failure that the host's rule lets the next candidate answer, and there is one. */
+    isFallbackDue: ({ context, event }) =>
+      isCurrentExecution(context, event) &&
+      context.executionAttempt === context.attempt &&
+      'isFallbackEligible' in event &&
+      event.isFallbackEligible &&
+      context.intent === null &&
+      context.attempt < context.policy.candidates,
+    isFailureOfWork: ({ context, event }) =>
+      isCurrentExecution(context, event) && context.executionAttempt === context.attempt,
+    isTreeEmpty: ({ context, event }) =>
+      isCurrentExecution(context, event) && as<'process.exited'>(event).isTreeEmpty,
+    hasMembersLeft: ({ context, event }) =>
+      isCurrentExecution(context, event) && !as<'process.exited'>(event).isTreeEmpty,
+    /** INV-7 and INV-8: another attempt only while the work is open, unwanted by nobody, and the last tree is gone. */
+    isAttemptDue: ({ context }) =>
+      context.outcome === null && context.intent === null && context.attempt > context.executionAttempt,
+    hasIntent: ({ context }) => context.intent !== null,
+    hasNoIntent: ({ context }) => context.intent === null,
+    isForced: ({ context }) => context.intent?.force ?? false,
+    isForcedNow: ({ event }) => 'force' in event && event.force,
+    isIntentForced: ({ event }) => as<'intent.recorded'>(event).intent.force,
+    isIntentAskable: ({ context, event }) =>
+      context.policy.canAsk && !as<'intent.recorded'>(event).intent.force,
+    isForcedIntentAtLaunch: ({ context, event }) =>
+      isCurrentExecution(context, event) && (context.intent?.force ?? false),
+    isIntentAtLaunch: ({ context, event }) => isCurrentExecution(context, event) && context.intent !== null,
+    isFreezeAtLaunch: ({ context, event }) => isCurrentExecution(context, event) && context.freeze !== null,
+    isCancel: ({ context }) => context.intent?.kind === 'cancel',
+    isInterrupt: ({ context }) => context.intent?.kind === 'interrupt',
+    /** O4: the machine's return lifts only the machine's freeze; the user's lifts both. */
+    mayThaw: ({ context, event }) => as<'run.resume'>(event).owner === 'user' || context.freeze === 'machine',
+    isSuppressed: ({ context }) => context.isSuppressed,
+    hasFinalize: ({ context }) => context.policy.hasFinalize,
+    hasDeliver: ({ context }) => context.policy.hasDeliver,
+    isResultOk: ({ context }) => context.result?.isOk ?? true,
+    isTurnCancelling: ({ context }) => context.isTurnCancelling,
+  },
+
+  delays: {
+    askGrace: ({ context }) => context.policy.askGraceMs,
+    termGrace: ({ context }) => context.policy.termGraceMs,
+    killGrace: ({ context }) => context.policy.killGraceMs,
+    pauseGrace: ({ context }) => context.policy.pauseGraceMs,
+    exitGrace: ({ context }) => context.policy.exitGraceMs,
+    turnCancelGrace: ({ context }) => context.policy.turnCancelMs,
+    finalizeDeadline: ({ context }) => context.policy.finalizeDeadlineMs,
+    deliveryRetry: () => DELIVERY_RETRY_MS,
+    unconfirmedRetry: ({ context }) =>
+      RETRY_DELAYS_MS[Math.min(Math.max(context.retries - 1, 0), RETRY_DELAYS_MS.length - 1)] ?? 300_000,
+  },
+
+  actions: {
+    // ── effects ────────────────────────────────────────────────────────────────────────────────
+    'admission.request': effect('admission.request'),
+    'process.launch': effect('process.launch'),
+    'process.ask': effect('process.ask'),
+    'process.terminate': effect('process.terminate'),
+    'process.kill': effect('process.kill'),
+    'process.freeze': effect('process.freeze'),
+    'process.thaw': effect('process.thaw'),
+    'process.release': effect('process.release'),
+    'turn.dispatch': effect('turn.dispatch'),
+    'turn.abort': effect('turn.abort'),
+    'notice.raise': effect('notice.raise'),
+    'notice.withdraw': effect('notice.withdraw'),
+    'delivery.finalize': effect('delivery.finalize'),
+    'delivery.deliver': effect('delivery.deliver'),
+
+    // ── turns ──────────────────────────────────────────────────────────────────────────────────
+    noteProgress: assign({ hasProgress: true }),
+    noteQuestion: assign({ hasProgress: true, openQuestions: ({ context }) => context.openQuestions + 1 }),
+    noteAnswer: assign({ openQuestions: ({ context }) => Math.max(0, context.openQuestions - 1) }),
+    noteAdvised: assign({ hasAdvised: true }),
+    noteTurnCancel: assign({ isTurnCancelling: true }),
+    /** K11: the generation moves before each dispatch. */
+    beginTurn: assign({
+      generation: ({ context }) => context.generation + 1,
+      hasProgress: false,
+      hasAdvised: false,
+      openQuestions: 0,
+      isTurnCancelling: false,
+      result: null,
+    }),
+    /** A turn that ended: its result is kept until the next one begins. */
+    endTurn: assign({
+      result: ({ context, event }) => (event.type === 'turn.completed' ? event.result : context.result),
+      openQuestions: 0,
+      isTurnCancelling: false,
+    }),
+    beginAttempt: assign({
+      attempt: ({ context }) => context.attempt + 1,
+      generation: ({ context }) => context.generation + 1,
+      hasProgress: false,
+      hasAdvised: false,
+      openQuestions: 0,
+      isTurnCancelling: false,
+      exit: null,
+      result: null,
+    }),
+    /** K13: the agent was asked to end its turn; past this it is freed without its answer. */
+    armTurnCancel: raise(
+      ({ context, event }) => ({
+        type: 'turn.cancelled' as const,
+        at: event.at,
+        attempt: context.attempt,
+        generation: context.generation,
+      }),
+      { delay: 'turnCancelGrace', id: 'turn-cancel' },
+    ),
+    disarmTurnCancel: cancel('turn-cancel'),
+
+    // ── intents ────────────────────────────────────────────────────────────────────────────────
+    recordCancel: assign(({ context, event }) =>
+      record(context, intentFrom(context, 'cancel', as<'run.cancel'>(event))),
+    ),
+    recordInterrupt: assign(({ context, event }) =>
+      record(context, intentFrom(context, 'interrupt', as<'run.interrupt'>(event))),
+    ),
+    recordNeverStarted: assign(({ context, event }) =>
+      record(context, ownIntent(context, 'never-started', event.at, true)),
+    ),
+    recordStalled: assign(({ context, event }) =>
+      record(context, ownIntent(context, 'stalled', event.at, true)),
+    ),
+    recordFinished: assign(({ context, event }) =>
+      record(context, ownIntent(context, 'finished', event.at, false)),
+    ),
+    recordFault: assign(({ context, event }) => record(context, ownIntent(context, 'fault', event.at, true))),
+    /** A forced repeat makes the standing intent forced; the rest of it stays (P7). */
+    joinIntent: assign(({ context, event }) =>
+      context.intent !== null && 'force' in event && event.force
+        ? { intent: { ...context.intent, force: true } }
+        : {},
+    ),
+    announceIntent: raise(({ context, event }) => ({
+      type: 'intent.recorded' as const,
+      at: event.at,
+      // Only used directly after an intent was recorded.
+      intent: context.intent as Intent,
+    })),
+    raiseGraceOver: raise(({ event }) => ({
+      type: 'run.interrupt' as const,
+      at: event.at,
+      by: 'engine',
+      reason: 'grace window passed while paused',
+      force: false,
+    })),
+    noteSuppressed: assign({ isSuppressed: true }),
+
+    // ── the execution ──────────────────────────────────────────────────────────────────────────
+    takeExecution: assign({ executionAttempt: ({ context }) => context.attempt, survivors: [], retries: 0 }),
+    noteExit: assign(({ context, event }) =>
+      isCurrentExecution(context, event) ? { exit: exitOf(event) ?? context.exit } : {},
+    ),
+    noteEvidence: assign({
+      evidence: ({ context, event }) => [
+        ...context.evidence,
+        {
+          attempt: context.executionAttempt,
+          kind: 'evidence' in event ? event.evidence : ('never-launched' as const),
+          at: event.at,
+        },
+      ],
+      survivors: [],
+    }),
+    noteNeverLaunched: assign({
+      evidence: ({ context, event }) =>
+        context.evidence.length > 0
+          ? context.evidence
+          : [{ attempt: context.attempt, kind: 'never-launched' as const, at: event.at }],
+    }),
+    noteSurvivors: assign(({ event }) => {
+      const { survivors, error } = as<'process.survived'>(event)
+      return { survivors, lastError: error ?? null }
+    }),
+    noteSignalError: assign({ lastError: ({ event }) => as<'process.signal-failed'>(event).error }),
+    countRetry: assign({ retries: ({ context }) => context.retries + 1 }),
+    noteFreeze: assign({
+      freeze: ({ context, event }) => (context.freeze === 'user' ? 'user' : as<'run.pause'>(event).owner),
+    }),
+    clearFreeze: assign({ freeze: null }),
+    announceTreeConfirmed: raise(({ event }) => ({ type: 'tree.confirmed' as const, at: event.at })),
+
+    // ── the outcome (each is used only on a transition out of `open`: INV-3) ─────────────────────
+    announceSettled: raise(({ event }) => ({ type: 'work.settled' as const, at: event.at })),
+    settleCompleted: assign({
+      outcome: ({ context, event }) => {
+        const exit = exitOf(event)
+        return settle(context, {
+          status: 'completed',
+          at: event.at,
+          exit,
+          reason: exit === null ? 'result' : 'exit',
+          message: exit === null ? 'completed; the process did not exit by itself' : describeExit(exit),
+        })
+      },
+    }),
+    settleFailed: assign({
+      outcome: ({ context, event }) => {
+        if (event.type === 'process.launch-failed') {
+          const { code, message, at } = event
+          return settle(context, { status: 'failed', at, code, reason: 'launch-failed', message })
+        }
+        const exit = exitOf(event)
+        return settle(context, {
+          status: 'failed',
+          at: event.at,
+          exit,
+          reason: exit === null ? 'result' : exit.signal === null ? 'exit' : 'signal',
+          message: exit === null ? 'the agent reported a failure' : describeExit(exit),
+        })
+      },
+    }),
+    settleFault: assign({
+      outcome: ({ context, event }) =>
+        settle(context, {
+          status: 'failed',
+          at: event.at,
+          code: 'invariant-broken',
+          reason: 'fault',
+          message: as<'run.faulted'>(event).message,
+        }),
+    }),
+    settleNeverStarted: assign({
+      outcome: ({ context, event }) =>
+        settle(context, {
+          status: 'failed-never-started',
+          at: event.at,
+          reason: 'never-started',
+          message: NEVER_STARTED_MESSAGE,
+        }),
+    }),
+    settleStalled: assign({
+      outcome: ({ context, event }) =>
+        settle(context, {
+          status: 'failed-stalled',
+          at: event.at,
+          reason: 'stalled',
+          message: OWN_INTENTS.stalled,
+        }),
+    }),
+    settleByIntent: assign({
+      outcome: ({ context, event }) =>
+        settle(context, {
+          status: (context.intent && outcomeOfIntent[context.intent.kind]) ?? 'lost',
+          at: event.at,
+          reason: context.intent?.reason ?? '',
+          message: context.intent?.kind === 'cancel' ? 'cancelled' : 'interrupted',
+        }),
+    }),
+    settleLost: assign({
+      outcome: ({ context, event }) =>
+        settle(context, {
+          status: 'lost',
+          at: event.at,
+          reason: 'lost',
+          message: 'the process is gone and how it ended was not observed',
+        }),
+    }),
+  },
+})
+
+export { initialRunContext }

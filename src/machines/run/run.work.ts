@@ -1,0 +1,239 @@
+/**
+ * Region `work`: what became of the work?
+ *
+ * Owns: the one outcome of the run and when it is decided (the settle point).
+ * Messages in: turn, watchdog and exit facts; cancel and interrupt; `tree.confirmed` from the process region.
+ * Messages out: `intent.recorded` to the process region, `work.settled` to the delivery region.
+ * Invariants: INV-3, INV-7, INV-10.
+ */
+import { runSetup } from './run.setup.js'
+
+const SETTLED = '#run.work.settled'
+
+/** An intent from outside takes the run out of whatever it was doing. */
+const intentCommands = {
+  'run.cancel': { target: '#run.work.open.cancel-requested', actions: ['recordCancel', 'announceIntent'] },
+  'run.interrupt': { target: '#run.work.open.interrupting', actions: ['recordInterrupt', 'announceIntent'] },
+  'run.suppress': {
+    target: '#run.work.open.interrupting',
+    actions: ['noteSuppressed', 'recordInterrupt', 'announceIntent'],
+  },
+} as const
+
+/** The natural ends of work that nobody asked to end. */
+const naturalEnds = {
+  'process.exited': [
+    { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
+    { guard: 'isFallbackDue', target: '#run.work.open.accepted', actions: 'beginAttempt' },
+    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
+  ],
+  'process.launch-failed': [
+    { guard: 'isFallbackDue', target: '#run.work.open.accepted', actions: 'beginAttempt' },
+    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
+  ],
+  // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
+  'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+  'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+  'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
+} as const
+
+const turnEnds = {
+  'turn.completed': [
+    {
+      guard: 'isCurrentTurnOfInteractive',
+      target: '#run.work.open.ready',
+      actions: ['endTurn', 'disarmTurnCancel'],
+    },
+    { guard: 'isCurrentTurn', target: '#run.work.open.finishing', actions: ['endTurn', 'disarmTurnCancel'] },
+  ],
+  'turn.cancelled': [
+    {
+      guard: 'isCurrentTurnOfInteractive',
+      target: '#run.work.open.ready',
+      actions: ['endTurn', 'disarmTurnCancel'],
+    },
+    { guard: 'isCurrentTurn', target: '#run.work.open.finishing', actions: ['endTurn', 'disarmTurnCancel'] },
+  ],
+  'watchdog.completion-silent': [
+    { guard: 'isWatchCurrentOfInteractive', target: '#run.work.open.ready', actions: 'endTurn' },
+    { guard: 'isWatchCurrent', target: '#run.work.open.finishing', actions: 'endTurn' },
+  ],
+} as const
+
+const turnCancel = {
+  'turn.cancel': {
+    actions: [
+      'noteTurnCancel',
+      {
+        type: 'turn.abort',
+        params: ({ context }: { context: { attempt: number; generation: number } }) => ({
+          attempt: context.attempt,
+          generation: context.generation,
+        }),
+      },
+      'armTurnCancel',
+    ],
+  },
+} as const
+
+export const workRegion = runSetup.createStateConfig({
+  description: 'What became of the work?',
+  initial: 'open',
+  states: {
+    open: {
+      description: 'The work has no outcome yet.',
+      initial: 'accepted',
+      states: {
+        accepted: {
+          description: 'Recorded; waiting for the first progress of this turn.',
+          on: {
+            ...intentCommands,
+            ...naturalEnds,
+            ...turnEnds,
+            ...turnCancel,
+            'turn.progressed': { guard: 'isCurrentTurn', target: 'active', actions: 'noteProgress' },
+            'person.asked': { guard: 'isCurrentTurn', target: 'active', actions: 'noteQuestion' },
+            // K5: the outcome and its intent are one transition; the teardown follows its commit.
+            'watchdog.silent': {
+              guard: 'isSilentSinceStart',
+              target: `${SETTLED}.failed-never-started`,
+              actions: [
+                'settleNeverStarted',
+                'recordNeverStarted',
+                {
+                  type: 'notice.raise',
+                  params: ({ context }) => ({
+                    kind: 'terminal',
+                    text: context.outcome?.message ?? '',
+                    generation: context.generation,
+                  }),
+                },
+                'announceIntent',
+              ],
+            },
+          },
+        },
+        active: {
+          description: 'Progress was seen in this turn.',
+          initial: 'progressing',
+          on: {
+            ...intentCommands,
+            ...naturalEnds,
+            ...turnEnds,
+            ...turnCancel,
+            'person.asked': { guard: 'isCurrentTurn', actions: 'noteQuestion' },
+            'person.answered': { guard: 'isCurrentTurn', actions: 'noteAnswer' },
+            'watchdog.exhausted': {
+              guard: 'isWatchCurrent',
+              target: `${SETTLED}.failed-stalled`,
+              actions: ['settleStalled', 'recordStalled', 'announceIntent'],
+            },
+          },
+          states: {
+            progressing: {
+              description: 'The agent works.',
+              on: {
+                'watchdog.silent': {
+                  guard: 'isSilentAfterProgress',
+                  target: 'stalled-advisory',
+                  actions: [
+                    'noteAdvised',
+                    {
+                      type: 'notice.raise',
+                      params: ({ context, event }) => ({
+                        kind: 'advisory',
+                        text: `Still waiting ${event.tool === undefined ? 'for the agent' : `on ${event.tool}`}`,
+                        generation: context.generation,
+                      }),
+                    },
+                  ],
+                },
+              },
+            },
+            'stalled-advisory': {
+              description: 'Had progress, then silence: a notice, and nothing is killed.',
+              on: {
+                'turn.progressed': {
+                  guard: 'isCurrentTurn',
+                  target: 'progressing',
+                  actions: {
+                    type: 'notice.withdraw',
+                    params: ({ context }) => ({ kind: 'advisory', generation: context.generation }),
+                  },
+                },
+              },
+            },
+          },
+        },
+        ready: {
+          description: 'The turn is complete; the agent waits for the next prompt.',
+          on: {
+            ...intentCommands,
+            ...naturalEnds,
+            'turn.started': {
+              target: 'accepted',
+              actions: [
+                'beginTurn',
+                {
+                  type: 'turn.dispatch',
+                  params: ({ context }) => ({ attempt: context.attempt, generation: context.generation }),
+                },
+              ],
+            },
+          },
+        },
+        finishing: {
+          description: 'The final result has come; the process has not exited yet.',
+          on: { ...intentCommands, ...naturalEnds },
+          after: {
+            exitGrace: [
+              {
+                guard: 'isResultOk',
+                target: `${SETTLED}.completed`,
+                actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
+              },
+              {
+                target: `${SETTLED}.failed`,
+                actions: ['settleFailed', 'recordFinished', 'announceIntent'],
+              },
+            ],
+          },
+        },
+        interrupting: {
+          description: 'Intent recorded: end it; the work may be continued by a later run.',
+          entry: 'disarmTurnCancel',
+          on: {
+            'run.cancel': { target: 'cancel-requested', actions: ['recordCancel', 'announceIntent'] },
+            'run.interrupt': { actions: 'joinIntent' },
+            'run.suppress': { actions: 'noteSuppressed' },
+            'tree.confirmed': { target: `${SETTLED}.interrupted`, actions: 'settleByIntent' },
+          },
+        },
+        'cancel-requested': {
+          description: 'Intent recorded: end it for good.',
+          entry: 'disarmTurnCancel',
+          on: {
+            'run.cancel': { actions: 'joinIntent' },
+            'run.interrupt': { actions: 'joinIntent' },
+            'run.suppress': { actions: 'noteSuppressed' },
+            'tree.confirmed': { target: `${SETTLED}.cancelled`, actions: 'settleByIntent' },
+          },
+        },
+      },
+    },
+    settled: {
+      description: 'The work has its one outcome. Takes no event.',
+      entry: 'announceSettled',
+      initial: 'lost',
+      states: {
+        completed: { type: 'final', description: 'The work was done.' },
+        failed: { type: 'final', description: 'The work failed by itself.' },
+        'failed-never-started': { type: 'final', description: 'The agent produced nothing since its start.' },
+        'failed-stalled': { type: 'final', description: 'The agent stopped making progress for too long.' },
+        interrupted: { type: 'final', description: 'Ended on request; a later run may continue the work.' },
+        cancelled: { type: 'final', description: 'Ended on request, for good.' },
+        lost: { type: 'final', description: 'The process is gone and its end was not observed.' },
+      },
+    },
+  },
+})

@@ -1,0 +1,147 @@
+/**
+ * A chart as a pure function, cheap enough to be stepped a million times.
+ *
+ * Owns: one actor scope for all steps of a machine (a fresh one per step costs more than the step), and the record of which
+ *   transitions were ever taken.
+ * Does not own: which events come, nor what the effects do.
+ */
+import { createActor, initialTransition } from 'xstate'
+import type { AnyActorScope, AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+
+export interface Effect {
+  readonly type: string
+  readonly params: unknown
+}
+
+export interface Timer {
+  readonly id: string
+  readonly delayMs: number
+  readonly event: AnyEventObject
+}
+
+export interface PureStep<Snapshot> {
+  readonly snapshot: Snapshot
+  readonly effects: readonly Effect[]
+  /** Types of the events raised for the same step, in order. */
+  readonly raised: readonly string[]
+  readonly timersSet: readonly Timer[]
+  readonly timersCleared: readonly string[]
+}
+
+interface Action {
+  readonly type: string
+  readonly params: unknown
+}
+
+interface RaiseParams {
+  readonly id?: string
+  readonly delay?: number
+  readonly event: AnyEventObject
+}
+
+/** XState's built-in actions arrive as data: a delayed raise is a timer, a cancel ends one, the rest are effects. */
+const sort = <Snapshot>(snapshot: Snapshot, actions: readonly Action[]): PureStep<Snapshot> => {
+  const effects: Effect[] = []
+  const raised: string[] = []
+  const timers = new Map<string, Timer>()
+  const cleared: string[] = []
+  for (const { type, params } of actions) {
+    if (type === 'xstate.raise') {
+      const { id, delay, event } = params as RaiseParams
+      if (delay === undefined) raised.push(event.type)
+      else timers.set(id ?? event.type, { id: id ?? event.type, delayMs: delay, event })
+    } else if (type === 'xstate.cancel') {
+      const { sendId } = params as { readonly sendId: string }
+      timers.delete(sendId)
+      cleared.push(sendId)
+    } else if (type.includes('.') && !type.startsWith('xstate.')) {
+      effects.push({ type, params })
+    }
+  }
+  return { snapshot, effects, raised, timersSet: [...timers.values()], timersCleared: cleared }
+}
+
+export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyEventObject> {
+  /** Names of the transitions taken so far: `run.process.alive: process.exited [isTreeEmpty] → run.process.gone`. */
+  readonly taken = new Set<string>()
+  readonly #machine: AnyStateMachine
+  readonly #input: unknown
+  readonly #scope: AnyActorScope
+  #actions: Action[] = []
+
+  constructor(machine: AnyStateMachine, input: unknown) {
+    this.#machine = machine
+    this.#input = input
+    const seen = new Set<unknown>()
+    const self = createActor(machine, {
+      input,
+      inspect: (inspected) => {
+        if (inspected.type !== '@xstate.microstep') return
+        for (const transition of inspected._transitions) {
+          if (seen.has(transition)) continue
+          seen.add(transition)
+          this.taken.add(nameOf(transition))
+        }
+      },
+    })
+    this.#scope = {
+      self,
+      id: '',
+      sessionId: '',
+      logger: () => undefined,
+      defer: () => undefined,
+      emit: () => undefined,
+      system: self.system,
+      stopChild: () => undefined,
+      actionExecutor: (action: Action) => {
+        this.#actions.push(action)
+      },
+    }
+  }
+
+  /** Most events mean nothing in most states; XState would find that out each time anew. */
+  #isHandled(snapshot: Snapshot, type: string): boolean {
+    const nodes = snapshot._nodes
+    return nodes.some((node) => node.transitions.has(type))
+  }
+
+  first(): PureStep<Snapshot> {
+    const [snapshot, actions] = initialTransition(this.#machine, this.#input)
+    return sort(snapshot as unknown as Snapshot, actions as readonly Action[])
+  }
+
+  next(before: Snapshot, event: Event): PureStep<Snapshot> {
+    if (!this.#isHandled(before, event.type)) return { ...NOTHING, snapshot: before }
+    this.#actions = []
+    const snapshot = this.#machine.transition(before, event, this.#scope) as unknown as Snapshot
+    return sort(snapshot, this.#actions)
+  }
+}
+
+const NOTHING = { effects: [], raised: [], timersSet: [], timersCleared: [] } as const
+
+interface Transition {
+  readonly source: { readonly id: string }
+  readonly eventType: string
+  readonly guard?: unknown
+  readonly target?: readonly { readonly id: string }[] | undefined
+}
+
+export const nameOf = ({ source, eventType, guard, target }: Transition): string => {
+  const condition = typeof guard === 'string' ? guard : (guard as { type?: string } | undefined)?.type
+  const when = condition === undefined ? '' : ` [${condition}]`
+  const to = target === undefined ? '' : ` → ${target.map(({ id }) => id).join(', ')}`
+  return `${source.id}: ${eventType || 'always'}${when}${to}`
+}
+
+/** Every transition that the chart declares, by name. */
+export const transitionsOf = (machine: AnyStateMachine): readonly string[] => {
+  const names: string[] = []
+  const visit = (node: AnyStateMachine['root']): void => {
+    const declared = [...[...node.transitions.values()].flat(), ...(node.always ?? [])]
+    for (const transition of declared) names.push(nameOf(transition))
+    Object.values(node.states).forEach(visit)
+  }
+  visit(machine.root)
+  return names
+}
