@@ -21,6 +21,7 @@
 /** The package's public entry files: what a host app can import, and therefore what our own CLI can. */
 export const publicEntries = [
   'src/index.ts',
+  'src/doctor.ts',
   'src/sqlite.ts',
   'src/postgres.ts',
   'src/protocols.ts',

@@ -77,7 +77,7 @@ export const openStore = async (options: ParsedEngineOptions): Promise<StorePort
   }
   if (dialect !== undefined) {
     const db: Db = new Kysely<Database>({ dialect: dialect as Dialect })
-    if ((await readSchemaVersion(db)) < SCHEMA_VERSION) await migrate(db)
+    if ((await readSchemaVersion(db)) < SCHEMA_VERSION) await migrate(db, { isInTransaction: false })
     await assertMigrated(db)
     return storeOver(db, false, () => db.destroy())
   }

@@ -6,30 +6,34 @@
  */
 
 /**
- * @typedef {import('./layout.js').Part} Part
- * @typedef {import('./layout.js').PlacedBox} PlacedBox
- * @typedef {import('./layout.js').PlacedArrow} PlacedArrow
- * @typedef {import('./layout.js').Point} Point
+ * @typedef {import('./elk.js').Part} Part
+ * @typedef {import('./elk.js').PlacedBox} PlacedBox
+ * @typedef {import('./elk.js').PlacedArrow} PlacedArrow
+ * @typedef {import('./elk.js').Point} Point
  */
 
 /** An empty strip keeps this much. */
 const STRIP = 14
-const PAD_BELOW = 14
+/** Below what a box holds. */
+const BELOW = 14
 
 /** @param {Part} part @returns {Part} */
 export function compact(part) {
   return squeeze(squeeze(shrinkBoxes(part), 'y', 'height'), 'x', 'width')
 }
 
-/** @param {Part} part @returns {Part} */
+/** Ends each box that holds others below the last thing in it. @param {Part} part @returns {Part} */
 function shrinkBoxes(part) {
   const boxes = part.boxes.map((box) => ({ ...box }))
-  const arrows = part.arrows.map((arrow) => ({ ...arrow, points: arrow.points.map((point) => ({ ...point })) }))
+  const arrows = part.arrows.map((arrow) => ({
+    ...arrow,
+    points: arrow.points.map((point) => ({ ...point })),
+  }))
   // Inner boxes first: an outer one ends below them.
   for (const box of [...boxes].reverse()) {
     if (box.box.boxes.length === 0) continue
     const old = box.y + box.height
-    const bottom = lowestWithin(box, boxes, arrows) + PAD_BELOW
+    const bottom = lowestWithin(box, boxes, arrows) + BELOW + (box.text.foot?.height ?? 0)
     if (bottom >= old) continue
     box.height = bottom - box.y
     for (const { points } of arrows) {
@@ -49,7 +53,7 @@ function lowestWithin(box, boxes, arrows) {
   const inner = boxes.filter((each) => each !== box && isWithin(each)).map((each) => each.y + each.height)
   const labels = arrows.flatMap(({ label }) => (label && isWithin(label) ? [label.y + label.height] : []))
   const bends = arrows.flatMap(({ points }) => points.filter(isWithin).map(({ y }) => y))
-  return Math.max(box.y + box.block.height, ...inner, ...labels, ...bends)
+  return Math.max(box.y + box.text.head.height, ...inner, ...labels, ...bends)
 }
 
 /** Narrows every strip across the part in which nothing stands but lines that cross it. @param {Part} part @param {'x' | 'y'} axis @param {'width' | 'height'} size @returns {Part} */
@@ -89,8 +93,8 @@ function* solidsOf({ boxes, arrows }, axis, size) {
     const to = from + each[size]
     if (each.box.boxes.length === 0) yield [from, to]
     else {
-      yield [from, from + each.block[size]]
-      yield [to, to]
+      yield [from, from + each.text.head[size]]
+      yield [to - (axis === 'y' ? (each.text.foot?.height ?? 0) : 0), to]
     }
   }
   for (const { points, label } of arrows) {

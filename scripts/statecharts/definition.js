@@ -37,15 +37,15 @@
  * @property {string | null} raises    The event that a `raise` puts back into the machine.
  * @property {string | null} delay     The named delay of a `raise`.
  *
- * @typedef {object} Definition
- * @property {string} id
+ * @typedef {object} Vocabulary
  * @property {string} version
- * @property {string} description
  * @property {readonly string[]} events
+ * @property {readonly string[]} internal Those events that only the machine itself may raise.
  * @property {readonly string[]} guards
  * @property {readonly string[]} delays
  * @property {readonly ActionKind[]} actions
- * @property {State} root
+ *
+ * @typedef {Vocabulary & State} Definition  The machine is its own outermost state.
  */
 
 /** Stands where a machine has an inline function instead of a name. */
@@ -53,9 +53,10 @@ export const UNNAMED = '(unnamed)'
 
 /**
  * @param {import('xstate').AnyStateMachine} machine
+ * @param {(eventType: string) => boolean} [isInternal] Events that the machine's host refuses from outside.
  * @returns {Definition}
  */
-export function definitionOf(machine) {
+export function definitionOf(machine, isInternal = () => false) {
   const root = stateOf(machine.root)
   const states = allStates(root)
   const transitions = states.flatMap((state) => state.transitions)
@@ -64,16 +65,18 @@ export function definitionOf(machine) {
     ...state.exit,
     ...state.transitions.flatMap((transition) => transition.actions),
   ])
+  const events = sortedUnique(transitions.filter(({ kind }) => kind === 'event').map(({ event }) => event))
   const kinds = sortedUnique(actions).map((name) => actionKind(name, machine.implementations.actions[name]))
+  const { id, ...rest } = root
   return {
-    id: machine.id,
+    id,
     version: machine.version ?? '',
-    description: machine.root.description ?? '',
-    events: sortedUnique(transitions.filter(({ kind }) => kind === 'event').map(({ event }) => event)),
+    events,
+    internal: events.filter(isInternal),
     guards: sortedUnique(transitions.map(({ guard }) => guard)),
     delays: sortedUnique([...transitions, ...kinds].map(({ delay }) => delay)),
     actions: kinds,
-    root,
+    ...rest,
   }
 }
 
@@ -92,13 +95,17 @@ export function allStates(state) {
  * @returns {readonly string[]}
  */
 export function lacksIn(definition) {
-  const states = allStates(definition.root)
-  const undescribed = states.filter(({ description }) => description === '').map(({ id }) => `${id} has no description`)
+  const states = allStates(definition)
+  const undescribed = states
+    .filter(({ description }) => description === '')
+    .map(({ id }) => `${id} has no description`)
   const unnamed = states.flatMap(({ id, entry, exit, transitions }) => [
     ...(entry.includes(UNNAMED) ? [`${id}: an entry action has no name`] : []),
     ...(exit.includes(UNNAMED) ? [`${id}: an exit action has no name`] : []),
     ...transitions
-      .filter(({ actions, guard, delay }) => [...actions, guard, delay].some((name) => name?.includes(UNNAMED)))
+      .filter(({ actions, guard, delay }) =>
+        [...actions, guard, delay].some((name) => name?.includes(UNNAMED)),
+      )
       .map((transition) => `${transition.id}: an action, guard or delay has no name`),
   ])
   return [...undescribed, ...unnamed]
@@ -141,7 +148,11 @@ function transitionsOf(node) {
  */
 function transitionOf(node, transition, kind, index) {
   const event = kind === 'always' ? 'always' : transition.eventType
-  const target = transition.target?.[0]?.id ?? null
+  const [target = null, ...others] = (transition.target ?? []).map(({ id }) => id)
+  if (others.length > 0)
+    throw new TypeError(
+      `${node.id}: a transition on ${event} has several targets; none is drawn for that yet`,
+    )
   return {
     id: `${node.id}|${event}|${target ?? ''}|${index}`,
     event,
@@ -199,7 +210,8 @@ function guardName(guard) {
  * @returns {ActionKind}
  */
 function actionKind(name, implementation) {
-  const builtIn = typeof implementation?.type === 'string' ? implementation.type.replace('xstate.', '') : 'effect'
+  const builtIn =
+    typeof implementation?.type === 'string' ? implementation.type.replace('xstate.', '') : 'effect'
   const kind = ['effect', 'assign', 'raise', 'cancel'].includes(builtIn) ? builtIn : 'other'
   return {
     name,

@@ -1,92 +1,109 @@
 // @ts-check
 /**
- * The stylesheet inside each SVG. Colours are variables on the root element: light, dark, and whatever a page that
- * shows the chart sets. A page lights what is active with the classes `lit` (now) and `was` (just before).
+ * The stylesheet inside each SVG.
+ *
+ * Owns: colours, as variables on the root element: light, dark, and whatever a page that shows the chart sets instead.
+ * A page lights things with the classes `lit` (active now) and `was` (active just before) on what carries
+ * `data-state` or `data-edge`.
  */
 import { faces } from './text.js'
 
 const light = {
   sheet: '#ffffff',
-  area: '#f7f8fa',
-  bar: '#e9edf3',
-  group: '#eff2f6',
+  area: '#fafbfc',
+  bar: '#e6ebf2',
+  group: '#f1f4f8',
   box: '#ffffff',
   edge: '#5b6b80',
-  border: '#8793a5',
-  faint: '#c6cdd8',
+  border: '#8290a3',
+  faint: '#c9d1dc',
   ink: '#17202e',
   prose: '#566174',
   label: '#ffffff',
-  event: '#1d4f91',
-  internal: '#7a3e9d',
+  event: '#1a4f96',
+  internal: '#7b3aa6',
   after: '#a04a00',
-  always: '#566174',
-  guard: '#66707f',
-  lit: '#0b7a4b',
-  'lit-fill': '#e2f6ec',
+  quiet: '#66707f',
+  lit: '#0a7d4c',
+  'lit-fill': '#dff6ea',
+  was: '#b7791f',
 }
 
 /** @type {typeof light} */
 const dark = {
-  sheet: '#0f141b',
-  area: '#141a23',
-  bar: '#232d3b',
-  group: '#1a222d',
-  box: '#0f151d',
-  edge: '#8fa0b7',
-  border: '#66748a',
-  faint: '#35404f',
+  sheet: '#0d1218',
+  area: '#11171f',
+  bar: '#263243',
+  group: '#18202b',
+  box: '#0d131a',
+  edge: '#8c9db4',
+  border: '#5f6e85',
+  faint: '#364152',
   ink: '#e8edf4',
-  prose: '#a3b0c2',
-  label: '#141b25',
-  event: '#8ebcf7',
-  internal: '#d0a3ee',
-  after: '#f0b06c',
-  always: '#a3b0c2',
-  guard: '#97a3b4',
-  lit: '#45d08f',
-  'lit-fill': '#0f3324',
+  prose: '#a9b5c6',
+  label: '#121922',
+  event: '#8fc0ff',
+  internal: '#d6a8f5',
+  after: '#f3b26b',
+  quiet: '#95a3b6',
+  lit: '#3fd08c',
+  'lit-fill': '#0f3526',
+  was: '#e0a84a',
 }
 
 /** @param {typeof light} colours */
-const variables = (colours) => Object.entries(colours).map(([name, colour]) => `--chart-${name}:${colour}`).join(';')
+const variables = (colours) =>
+  Object.entries(colours)
+    .map(([name, colour]) => `--chart-${name}:${colour}`)
+    .join(';')
+
+/** The plain colour comes first, for programs that draw SVG and know no variables. @param {'fill' | 'stroke'} property @param {keyof typeof light} name */
+const paint = (property, name) => `${property}:${light[name]};${property}:var(--chart-${name})`
 
 /** @param {keyof typeof light} name */
-const of = (name) => `var(--chart-${name})`
+const fill = (name) => paint('fill', name)
+
+/** @param {keyof typeof light} name @param {number} width */
+const stroke = (name, width) => `${paint('stroke', name)};stroke-width:${width}`
 
 /** @param {keyof typeof faces} face */
 const font = (face) => `font-family:${faces[face].family};font-weight:${faces[face].weight}`
 
-const rules = {
-  '.chart': variables(light),
-  '.chart .sheet': `fill:${of('sheet')}`,
-  '.chart .title': `${font('title')};fill:${of('ink')}`,
-  '.chart .prose,.chart .frame-title': `${font('prose')};fill:${of('prose')}`,
-  '.chart .code': `${font('code')};fill:${of('guard')}`,
-  '.chart .box': `fill:${of('box')};stroke:${of('border')};stroke-width:1.2`,
-  '.chart .compound>.box': `fill:${of('group')}`,
-  '.chart .parallel>.box': `fill:${of('area')}`,
-  '.chart .bar': `fill:${of('bar')};stroke:${of('border')};stroke-width:1.2`,
-  '.chart .inner,.chart .rule': `fill:none;stroke:${of('border')};stroke-width:1`,
-  '.chart .rule': `stroke:${of('faint')}`,
-  '.chart .area': 'fill:none',
-  '.chart .separator': `fill:none;stroke:${of('border')};stroke-dasharray:7 5`,
-  '.chart .frame rect': `fill:none;stroke:${of('border')};stroke-dasharray:3 3`,
-  '.chart .initial,.chart .origin': `fill:${of('edge')}`,
-  '.chart .edge .line': `fill:none;stroke:${of('edge')};stroke-width:1.2`,
-  '.chart .head': `fill:${of('edge')}`,
-  '.chart .label rect': `fill:${of('label')};stroke:${of('faint')}`,
-  '.chart .event': `fill:${of('event')}`,
-  '.chart .internal .event': `fill:${of('internal')};font-style:italic`,
-  '.chart .after .event': `fill:${of('after')}`,
-  '.chart .always .event,.chart .entry .event': `fill:${of('always')}`,
-  '.chart .actions': `fill:${of('ink')}`,
-  '.chart .state.lit>.box,.chart .state.lit>.inner': `stroke:${of('lit')};stroke-width:2.4`,
-  '.chart .state.lit:not(.compound)>.box': `fill:${of('lit-fill')}`,
-  '.chart .edge.lit .line': `stroke:${of('lit')};stroke-width:2.4`,
-  '.chart .edge.lit .head,.chart .edge.lit .origin,.chart .words.lit .event': `fill:${of('lit')}`,
-}
+/** @type {readonly (readonly [string, string])[]} In order: a later rule wins over an earlier one. */
+const rules = [
+  ['', variables(light)],
+  ['.sheet', fill('sheet')],
+  ['.title', `${font('title')};${fill('ink')}`],
+  ['.prose,.frame-title', `${font('prose')};${fill('prose')}`],
+  ['.code', `${font('code')};${fill('quiet')}`],
+  ['.box', `${fill('box')};${stroke('border', 1.2)}`],
+  ['.compound>.box', fill('group')],
+  ['.parallel>.box', fill('area')],
+  ['.region>.box', 'fill:none;stroke:none'],
+  ['.bar', `${fill('bar')};${stroke('border', 1.2)}`],
+  ['.inner', `fill:none;${stroke('border', 1)}`],
+  ['.rule', `fill:none;${stroke('faint', 1)}`],
+  ['.separator', `fill:none;${stroke('border', 1.2)};stroke-dasharray:7 5`],
+  ['.frame rect', `fill:none;${stroke('border', 1)};stroke-dasharray:3 3`],
+  ['.initial,.origin,.head', fill('edge')],
+  ['.line', `fill:none;${stroke('edge', 1.2)}`],
+  ['.label rect,.legend>rect', `${fill('label')};${stroke('faint', 1)}`],
+  ['.event', fill('event')],
+  ['.internal .event,.raised', `${fill('internal')};font-style:italic`],
+  ['.after .event', fill('after')],
+  ['.always .event,.entry .event,.guard', fill('quiet')],
+  ['.actions', fill('ink')],
+  ['.state.was>.box,.state.was>.inner', stroke('was', 2)],
+  ['.edge.was>.line', stroke('was', 2)],
+  ['.state.lit>.box,.state.lit>.inner', stroke('lit', 2.4)],
+  ['.state.lit:not(.compound)>.box', fill('lit-fill')],
+  ['.edge.lit>.line', stroke('lit', 2.4)],
+  ['.edge.lit>.head,.edge.lit>.origin,.words.lit .event', fill('lit')],
+]
 
-const text = Object.entries(rules).map(([selector, declarations]) => `${selector}{${declarations}}`)
+const scoped = rules.map(([selectors, declarations]) => {
+  const each = selectors.split(',').map((selector) => (selector === '' ? '.chart' : `.chart ${selector}`))
+  return `${each.join(',')}{${declarations}}`
+})
 
-export const stylesheet = `\n${[...text, `@media (prefers-color-scheme:dark){.chart{${variables(dark)}}}`].join('\n')}\n`
+export const stylesheet = `\n${[...scoped, `@media (prefers-color-scheme:dark){.chart{${variables(dark)}}}`].join('\n')}\n`

@@ -2,121 +2,126 @@
 /**
  * The looks: a picture as an SVG that stands by itself, in light and in dark.
  *
- * Owns: shapes, colours, ids. `data-state` marks each state's group; `data-edge` lists the ids of the transitions
- * that an arrow, or a line of text, stands for (select one with `[data-edge~="…"]`).
- * Does not own: places (layout.js) and what is written (drawing.js).
- * Invariants: no script, no link, nothing loaded; class names and ids are prefixed, so several charts fit in one page.
+ * Owns: shapes and ids. `data-state` marks each state's group; `data-edge` lists the ids of the transitions that an
+ * arrow, a label or a line of text stands for (select one with `[data-edge~="…"]`).
+ * Does not own: places (layout.js), colours (style.js), what is written (drawing.js).
+ * Invariants: no script, no link, nothing loaded; ids carry the machine's name, so several charts fit in one page.
  */
-import { faces } from './text.js'
 import { stylesheet } from './style.js'
 
 /**
  * @typedef {import('./layout.js').Picture} Picture
- * @typedef {import('./layout.js').PlacedBox} PlacedBox
- * @typedef {import('./layout.js').PlacedArrow} PlacedArrow
- * @typedef {import('./layout.js').Point} Point
+ * @typedef {import('./elk.js').PlacedBox} PlacedBox
+ * @typedef {import('./elk.js').PlacedArrow} PlacedArrow
+ * @typedef {import('./elk.js').Point} Point
+ * @typedef {import('./elk.js').Rect} Rect
  * @typedef {import('./typeset.js').Row} Row
  */
 
 const BEND = 5
 const HEAD_LENGTH = 7
 const HEAD_WIDTH = 6.4
+const CORNER = 8
 
 /**
  * @param {Picture} picture
  * @returns {string}
  */
-export function svgOf(picture) {
-  const { definition, width, height, boxes, arrows } = picture
-  const [w, h] = [round(width), round(height)]
-  const { id } = definition
-  return `${[
-    `<svg xmlns="http://www.w3.org/2000/svg" class="chart" data-machine="${id}" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" role="img" aria-labelledby="chart-${id}-title chart-${id}-desc">`,
-    `<title id="chart-${id}-title">Statechart ${escape(id)}, version ${escape(definition.version)}</title>`,
-    `<desc id="chart-${id}-desc">${escape(definition.description)}</desc>`,
+export function svgOf({ definition, width, height, boxes, arrows, legend }) {
+  const { id, version, description } = definition
+  const size = `width="${round(width)}" height="${round(height)}"`
+  const name = `chart-${id}`
+  const parts = [
+    `<svg xmlns="http://www.w3.org/2000/svg" class="chart" data-machine="${id}" viewBox="0 0 ${round(width)} ${round(height)}" ${size} role="img" aria-labelledby="${name}-title ${name}-desc">`,
+    `<title id="${name}-title">${escape(`Statechart ${id}, version ${version}`)}</title>`,
+    `<desc id="${name}-desc">${escape(description)}</desc>`,
     `<style>${stylesheet}</style>`,
-    `<rect class="sheet" width="${w}" height="${h}"/>`,
-    ...boxes.map((box) => drawBox(box, boxes)),
+    `<rect class="sheet" ${size}/>`,
+    ...boxes.map((box) => drawBox(box)),
+    ...separators(boxes),
     ...arrows.map(drawArrow),
     ...arrows.map(drawLabel),
+    drawLegend(legend),
     '</svg>',
   ]
-    .filter((part) => part !== '')
-    .join('\n')}\n`
+  return `${parts.filter((part) => part !== '').join('\n')}\n`
 }
 
-/** @param {PlacedBox} placed @param {readonly PlacedBox[]} all */
-function drawBox(placed, all) {
-  const { x, y, width, height, box, block, level } = placed
-  if (box.kind === 'initial') {
-    return `<circle class="initial" cx="${round(x + width / 2)}" cy="${round(y + height / 2)}" r="${round(width / 2)}"/>`
+// ── boxes ───────────────────────────────────────────────────────────────────────────────────────
+
+/** @param {PlacedBox} placed */
+function drawBox(placed) {
+  const { x, y, width, box, rows, isRegion } = placed
+  if (box.kind === 'initial') return drawInitial(x + width / 2, y + width / 2)
+  const text = drawRows(rows, x, y)
+  if (box.kind === 'frame') {
+    return `<g class="frame">${titleOf(box.description)}<rect ${at(placed)} rx="${CORNER}"/>${text}</g>`
   }
-  const at = `x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"`
-  const text = drawRows(block.rows, x, y)
-  const tooltip = `<title>${escape(box.kind === 'frame' ? box.description : `${box.title}: ${box.description}`)}</title>`
-  if (box.kind === 'frame') return `<g class="frame">${tooltip}<rect ${at} rx="9"/>${text}</g>`
-
-  const isRegion = level === 1 && all[0]?.box.kind === 'parallel'
-  const shape = isRegion
-    ? drawRegion(placed, all)
-    : [
-        `<rect class="box" ${at} rx="8"/>`,
-        box.kind === 'final' ? `<rect class="inner" ${inset(placed, 3)} rx="5.5"/>` : '',
-        box.boxes.length > 0 ? `<path class="bar" d="${barPath(placed)}"/>` : '',
-        block.ruleY > 0 && box.boxes.length === 0
-          ? `<path class="rule" d="M${round(x + 1)} ${round(y + block.ruleY)}h${round(width - 2)}"/>`
-          : '',
-      ].join('')
   const kind = isRegion ? 'region' : box.kind
-  return `<g class="state ${kind}" data-state="${box.id}">${tooltip}${shape}${text}</g>`
+  const shape = isRegion ? `<rect class="box" ${at(placed)}/>` : drawShape(placed)
+  return `<g class="state ${kind}" data-state="${box.id}">${titleOf(`${box.title}: ${box.description}`)}${shape}${text}</g>`
 }
 
-/** Regions stand side by side with a dashed line between them. @param {PlacedBox} placed @param {readonly PlacedBox[]} all */
-function drawRegion(placed, all) {
-  const [machine] = all
-  const bottom = (machine?.y ?? 0) + (machine?.height ?? 0)
-  const area = `<rect class="area" x="${round(placed.x)}" y="${round(placed.y)}" width="${round(placed.width)}" height="${round(bottom - placed.y)}"/>`
-  const isFirst = placed.x === machine?.x
-  return isFirst ? area : `${area}<path class="separator" d="M${round(placed.x)} ${round(placed.y)}V${round(bottom)}"/>`
+/** @param {PlacedBox} placed */
+function drawShape(placed) {
+  const { x, y, width, box, text } = placed
+  const outline = `<rect class="box" ${at(placed)} rx="${CORNER}"/>`
+  if (box.boxes.length > 0) return `${outline}<path class="bar" d="${barPath(placed)}"/>`
+  const inner =
+    box.kind === 'final' ? `<rect class="inner" ${at(inset(placed, 3))} rx="${CORNER - 2.5}"/>` : ''
+  const margin = box.kind === 'final' ? 3 : 1
+  const rule = `<path class="rule" d="M${round(x + margin)} ${round(y + text.head.ruleY)}h${round(width - 2 * margin)}"/>`
+  return `${outline}${inner}${text.head.ruleY > 0 ? rule : ''}`
 }
 
-/** @param {import('./layout.js').Rect} rect @param {number} by */
-function inset({ x, y, width, height }, by) {
-  return `x="${round(x + by)}" y="${round(y + by)}" width="${round(width - 2 * by)}" height="${round(height - 2 * by)}"`
+/** @param {number} x @param {number} y */
+function drawInitial(x, y) {
+  return `<circle class="initial" cx="${round(x)}" cy="${round(y)}" r="5"/>`
 }
 
 /** The title bar of a box that holds others: rounded above, straight below. @param {PlacedBox} placed */
-function barPath({ x, y, width, block }) {
-  const right = x + width
-  const bottom = y + block.ruleY
-  const d = [
-    `M${round(x)} ${round(bottom)}`,
-    `V${round(y + 8)}a8 8 0 0 1 8 -8`,
-    `H${round(right - 8)}a8 8 0 0 1 8 8`,
-    `V${round(bottom)}z`,
-  ]
-  return d.join('')
+function barPath({ x, y, width, text }) {
+  const bottom = round(y + text.head.ruleY)
+  const arc = (/** @type {string} */ to) => `a${CORNER} ${CORNER} 0 0 1 ${to}`
+  return [
+    `M${round(x)} ${bottom}V${round(y + CORNER)}`,
+    arc(`${CORNER} -${CORNER}`),
+    `H${round(x + width - CORNER)}`,
+    arc(`${CORNER} ${CORNER}`),
+    `V${bottom}z`,
+  ].join('')
 }
+
+/** Regions stand side by side with a dashed line between them. @param {readonly PlacedBox[]} boxes */
+function separators(boxes) {
+  return boxes
+    .filter(({ isRegion }) => isRegion)
+    .slice(1)
+    .map(({ x, y, height }) => `<path class="separator" d="M${round(x)} ${round(y)}v${round(height)}"/>`)
+}
+
+// ── arrows ──────────────────────────────────────────────────────────────────────────────────────
 
 /** @param {PlacedArrow} placed */
 function drawArrow({ arrow, points }) {
-  const ids = arrow.lines.flatMap((line) => line.ids).join(' ')
-  const data = ids === '' ? '' : ` data-edge="${escape(ids)}"`
-  const [first] = points
-  const origin = arrow.source.includes('+') && first ? `<circle class="origin" cx="${round(first.x)}" cy="${round(first.y)}" r="2.6"/>` : ''
-  const tip = points.at(-1) ?? { x: 0, y: 0 }
-  const before = points.at(-2) ?? tip
-  const direction = { x: Math.sign(tip.x - before.x), y: Math.sign(tip.y - before.y) }
-  const end = { x: tip.x - direction.x * (HEAD_LENGTH - 1), y: tip.y - direction.y * (HEAD_LENGTH - 1) }
-  const path = roundedPath([...points.slice(0, -1), end])
-  return `<g class="edge"${data}><path class="line" d="${path}"/>${origin}<path class="head" d="${headPath(tip, direction)}"/></g>`
+  const [first, second] = points
+  const tip = points.at(-1)
+  const before = points.at(-2)
+  if (!first || !second || !tip || !before) return ''
+  // A frame's border is thin: a dot shows that the arrow begins there.
+  const origin = arrow.source.includes('+')
+    ? `<circle class="origin" cx="${round(first.x)}" cy="${round(first.y)}" r="2.6"/>`
+    : ''
+  const line = roundedPath([...points.slice(0, -1), towards(tip, before, HEAD_LENGTH - 1)])
+  return `<g class="edge"${idsOf(arrow.lines)}><path class="line" d="${line}"/>${origin}<path class="head" d="${headPath(tip, before)}"/></g>`
 }
 
-/** @param {Point} tip @param {Point} direction */
-function headPath(tip, direction) {
-  const back = { x: tip.x - direction.x * HEAD_LENGTH, y: tip.y - direction.y * HEAD_LENGTH }
-  const side = { x: (direction.y * HEAD_WIDTH) / 2, y: (direction.x * HEAD_WIDTH) / 2 }
-  return `M${spot(tip)}L${round(back.x + side.x)} ${round(back.y + side.y)}L${round(back.x - side.x)} ${round(back.y - side.y)}z`
+/** @param {Point} tip @param {Point} before */
+function headPath(tip, before) {
+  const back = towards(tip, before, HEAD_LENGTH)
+  const isUpright = Math.abs(tip.y - before.y) > Math.abs(tip.x - before.x)
+  const [dx, dy] = isUpright ? [HEAD_WIDTH / 2, 0] : [0, HEAD_WIDTH / 2]
+  return `M${spot(tip)}L${spot({ x: back.x + dx, y: back.y + dy })}L${spot({ x: back.x - dx, y: back.y - dy })}z`
 }
 
 /** @param {readonly Point[]} points */
@@ -132,59 +137,107 @@ function roundedPath(points) {
   return parts.join('')
 }
 
-/** @param {Point} a @param {Point} b */
+/** Along an upright or level line. @param {Point} a @param {Point} b */
 const distance = (a, b) => Math.abs(a.x - b.x) + Math.abs(a.y - b.y)
 
-/** @param {Point} from @param {Point} to @param {number} by */
-const towards = (from, to, by) => ({ x: from.x + Math.sign(to.x - from.x) * by, y: from.y + Math.sign(to.y - from.y) * by })
+/** @param {Point} from @param {Point} to @param {number} by @returns {Point} */
+function towards(from, to, by) {
+  const length = distance(from, to) || 1
+  return { x: from.x + ((to.x - from.x) * by) / length, y: from.y + ((to.y - from.y) * by) / length }
+}
 
 /** @param {PlacedArrow} placed */
 function drawLabel({ arrow, label }) {
   if (!label) return ''
-  const ids = arrow.lines.flatMap((line) => line.ids).join(' ')
-  const at = `x="${round(label.x)}" y="${round(label.y)}" width="${round(label.width)}" height="${round(label.height)}"`
-  return `<g class="label" data-edge="${escape(ids)}"><rect ${at} rx="4"/>${drawRows(label.block.rows, label.x, label.y)}</g>`
+  return `<g class="label"${idsOf(arrow.lines)}><rect ${at(label)} rx="4"/>${drawRows(label.text.rows, label.x, label.y)}</g>`
 }
 
-/** Rows that belong to one line stand in one group, with its ids and its tooltip. @param {readonly Row[]} rows @param {number} x @param {number} y */
+/** @param {readonly { ids: readonly string[] }[]} lines */
+function idsOf(lines) {
+  const ids = lines.flatMap((line) => line.ids)
+  return ids.length === 0 ? '' : ` data-edge="${escape(ids.join(' '))}"`
+}
+
+// ── text ────────────────────────────────────────────────────────────────────────────────────────
+
+/** Rows of one line stand in one group, with its ids and its tooltip. @param {readonly Row[]} rows @param {number} x @param {number} y */
 function drawRows(rows, x, y) {
-  /** @type {{ line: Row['line'], rows: Row[] }[]} */
+  /** @type {Row[][]} */
   const groups = []
   for (const row of rows) {
     const group = groups.at(-1)
-    if (group && row.line !== null && group.line === row.line) group.rows.push(row)
-    else groups.push({ line: row.line, rows: [row] })
+    if (group && row.line !== null && group[0]?.line === row.line) group.push(row)
+    else groups.push([row])
   }
-  return groups
-    .map(({ line, rows: own }) => {
-      const text = own.map((row) => drawRow(row, x, y)).join('')
-      if (line === null) return text
-      const data = line.ids.length === 0 ? '' : ` data-edge="${escape(line.ids.join(' '))}"`
-      const hint = line.hint === '' ? '' : `<title>${escape(line.hint)}</title>`
-      return `<g class="words ${line.kind}"${data}>${hint}${text}</g>`
-    })
-    .join('')
+  return groups.map((group) => drawGroup(group, x, y)).join('')
+}
+
+/** @param {readonly Row[]} rows @param {number} x @param {number} y */
+function drawGroup(rows, x, y) {
+  const text = rows.map((row) => drawRow(row, x, y)).join('')
+  const line = rows[0]?.line ?? null
+  if (line === null) return text
+  return `<g class="words ${line.kind}"${idsOf([line])}>${line.hint === '' ? '' : titleOf(line.hint)}${text}</g>`
 }
 
 /** @param {Row} row @param {number} x @param {number} y */
-function drawRow(row, x, y) {
-  const [first, ...others] = row.spans
-  const at = `x="${round(x + row.x)}" y="${round(y + row.y)}"`
-  const size = `font-size="${row.size}"`
-  if (others.length === 0) return `<text class="${row.face} ${first?.role ?? ''}" ${at} ${size}>${escape(first?.text ?? '')}</text>`
-  const spans = row.spans.map(({ text, role }) => `<tspan class="${role}">${escape(text)}</tspan>`).join(' ')
-  return `<text class="${row.face}" ${at} ${size}>${spans}</text>`
+function drawRow({ face, size, spans, x: dx, y: dy }, x, y) {
+  const place = `x="${round(x + dx)}" y="${round(y + dy)}" font-size="${size}"`
+  const [only, ...others] = spans
+  if (only && others.length === 0) {
+    return `<text class="${[...new Set([face, only.role])].join(' ')}" ${place}>${escape(only.text)}</text>`
+  }
+  const pieces = spans.map(({ text, role }) => `<tspan class="${role}">${escape(text)}</tspan>`)
+  return `<text class="${face}" ${place}>${pieces.join(' ')}</text>`
+}
+
+// ── the legend ──────────────────────────────────────────────────────────────────────────────────
+
+/** @param {Picture['legend']} placed */
+function drawLegend(placed) {
+  const { x, y, legend } = placed
+  const entries = legend.entries.map(
+    (entry) => drawSign(entry.sign, x + 10, y + entry.y - 4) + drawRows(entry.rows, x, y),
+  )
+  return `<g class="legend"><rect ${at(placed)} rx="${CORNER}"/>${drawRows([legend.title], x, y)}${entries.join('')}</g>`
+}
+
+/** @param {import('./legend.js').Sign} sign @param {number} x @param {number} y The sign's middle. */
+function drawSign(sign, x, y) {
+  const rect = { x, y: y - 6, width: 26, height: 12 }
+  if (sign === 'initial') return drawInitial(x + 5, y)
+  if (sign === 'frame') return `<g class="frame"><rect ${at(rect)} rx="3"/></g>`
+  if (sign === 'none') return ''
+  return `<g class="final"><rect class="box" ${at(rect)} rx="4"/><rect class="inner" ${at(inset(rect, 2.5))} rx="2"/></g>`
+}
+
+// ── numbers and names ───────────────────────────────────────────────────────────────────────────
+
+/** @param {Rect} rect */
+function at({ x, y, width, height }) {
+  const [left, top] = [round(x), round(y)]
+  return `x="${left}" y="${top}" width="${round(x + width) - left}" height="${round(y + height) - top}"`
+}
+
+/** @param {Rect} rect @param {number} by @returns {Rect} */
+function inset({ x, y, width, height }, by) {
+  return { x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by }
 }
 
 /** @param {Point} point */
 const spot = ({ x, y }) => `${round(x)} ${round(y)}`
 
-/** Half a pixel is finer than anyone sees, and hides what differs between two machines' arithmetic. @param {number} value */
+/** Half a pixel is finer than anyone sees. @param {number} value */
 const round = (value) => Math.round(value * 2) / 2
 
 /** @param {string} text */
-function escape(text) {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
-}
+const titleOf = (text) => `<title>${escape(text)}</title>`
 
-export { faces }
+/** @param {string} text */
+function escape(text) {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}

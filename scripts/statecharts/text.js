@@ -11,7 +11,8 @@
 /** @type {Readonly<Record<Face, { family: string, weight: number, perMille: readonly number[] }>>} Widths of U+0020 … U+007E. */
 export const faces = {
   title: {
-    family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif",
+    family:
+      "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif",
     weight: 600,
     // prettier-ignore
     perMille: [
@@ -22,7 +23,8 @@ export const faces = {
     ],
   },
   prose: {
-    family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif",
+    family:
+      "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif",
     weight: 400,
     // prettier-ignore
     perMille: [
@@ -55,7 +57,7 @@ const OTHER_PER_MILLE = 1000
  */
 export function widthOf(text, face, size) {
   const { perMille } = faces[face]
-  const widths = [...text].map((char) => {
+  const widths = Array.from(text.replaceAll('\u00a0', ' '), (char) => {
     const index = (char.codePointAt(0) ?? 0) - FIRST_CHAR
     if (index >= TABLE_LENGTH) return OTHER_PER_MILLE
     return face === 'code' ? CODE_PER_MILLE : (perMille[index] ?? OTHER_PER_MILLE)

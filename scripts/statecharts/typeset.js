@@ -9,7 +9,7 @@ import { widthOf, wrap } from './text.js'
 
 /**
  * @typedef {import('./drawing.js').Box} Box
- * @typedef {import('./drawing.js').Line} Line
+ * @typedef {import('./wording.js').Line} Line
  * @typedef {import('./text.js').Face} Face
  *
  * @typedef {{ text: string, role: string }} Span  A piece of a row, by what it says: `event`, `guard`, `actions` …
@@ -27,6 +27,11 @@ import { widthOf, wrap } from './text.js'
  * @property {number} height
  * @property {readonly Row[]} rows
  * @property {number} ruleY            Of the rule below the title, or the title bar; 0 where there is none.
+ *
+ * @typedef {object} Place             Where a box stands, as far as its text depends on it.
+ * @property {boolean} isRegion        A region of a parallel machine: its title stands free.
+ * @property {boolean} isMachine       The outermost box: its description has rows of its own.
+ * @property {boolean} hasFoot         Its lines go below the inner boxes and leave the top to arrows.
  *
  * @typedef {object} BoxText
  * @property {Block} head              All of a leaf's text; of a box that holds others, what stands above them.
@@ -52,6 +57,7 @@ const FRAME_HEAD = 20
 /** Widths at which text in a box breaks. */
 const PROSE_WIDTH = 165
 const FINAL_PROSE_WIDTH = 100
+const MACHINE_PROSE_WIDTH = 250
 const CODE_WIDTH = 185
 /** A guard on an arrow goes under its event when both together would be wider than this. */
 const LABEL_WIDTH = 172
@@ -61,17 +67,16 @@ const empty = { width: 0, height: 0, rows: [], ruleY: 0 }
 
 /**
  * @param {Box} box
- * @param {{ isRegion: boolean, hasFoot: boolean }} place In a region the title stands for itself; with a foot, lines
- * go below the inner boxes and leave the top to arrows.
+ * @param {Place} place
  * @returns {BoxText}
  */
-export function setBox(box, { isRegion, hasFoot }) {
+export function setBox(box, place) {
   if (box.kind === 'initial') return { head: { ...empty, width: 10, height: 10 }, foot: null }
   if (box.kind === 'frame') {
     const title = row(box.title, 'prose', FRAME_TITLE, 'frame-title', { x: PAD, y: 14 })
     return { head: { ...blockOf([title], FRAME_HEAD), width: 0 }, foot: null }
   }
-  return box.boxes.length > 0 ? setOuter(box, isRegion, hasFoot) : { head: setLeaf(box), foot: null }
+  return box.boxes.length > 0 ? setOuter(box, place) : { head: setLeaf(box), foot: null }
 }
 
 /** @param {Box} box @returns {Block} */
@@ -89,10 +94,12 @@ function setLeaf(box) {
   return { ...blockOf(rows, top + code.length * ROW + 8), ruleY: top }
 }
 
-/** @param {Box} box @param {boolean} isRegion @param {boolean} hasFoot @returns {BoxText} */
-function setOuter(box, isRegion, hasFoot) {
-  const y = isRegion ? 21 : 18
-  const title = row(box.title, 'title', isRegion ? REGION_TITLE : TITLE, 'title', { x: PAD, y })
+/** @param {Box} box @param {Place} place @returns {BoxText} */
+function setOuter(box, { isRegion, isMachine, hasFoot }) {
+  const isLarge = isRegion || isMachine
+  const y = isLarge ? 21 : 18
+  const title = row(box.title, 'title', isLarge ? REGION_TITLE : TITLE, 'title', { x: PAD, y })
+  if (isMachine) return { head: setMachine(box, title), foot: null }
   const x = PAD + title.width + 10
   const prose = row(box.description, 'prose', isRegion ? REGION_PROSE : PROSE, 'prose', { x, y })
   const bar = isRegion ? REGION_BAR : TITLE_BAR
@@ -102,7 +109,20 @@ function setOuter(box, isRegion, hasFoot) {
   if (hasFoot) return { head: titleOnly, foot: blockOf(stack(code, -4), code.length * ROW) }
   const rows = stack(code, bar + 1)
   const { width } = blockOf([title, ...rows], 0)
-  return { head: { width, height: bar + code.length * ROW + 6, rows: [title, prose, ...rows], ruleY: bar }, foot: null }
+  return {
+    head: { width, height: bar + code.length * ROW + 6, rows: [title, prose, ...rows], ruleY: bar },
+    foot: null,
+  }
+}
+
+/** @param {Box} box @param {Row} title @returns {Block} */
+function setMachine(box, title) {
+  const prose = wrap(box.description, 'prose', PROSE, MACHINE_PROSE_WIDTH).map((text, index) =>
+    row(text, 'prose', PROSE, 'prose', { x: PAD, y: REGION_BAR + 15 + index * ROW }),
+  )
+  const code = stack(setCode(box.lines, CODE_WIDTH), REGION_BAR + 3 + prose.length * ROW)
+  const height = REGION_BAR + 2 + (prose.length + code.length) * ROW
+  return { ...blockOf([title, ...prose, ...code], height), ruleY: REGION_BAR }
 }
 
 /**
@@ -113,7 +133,10 @@ function setOuter(box, isRegion, hasFoot) {
 export function setLabel(lines) {
   const [first] = lines
   const common = lines.every(({ raises }) => raises === first?.raises) ? (first?.raises ?? '') : ''
-  const rows = lines.flatMap((line) => [...setLine(line), ...(common === '' ? setRaised(line.raises, line) : [])])
+  const rows = lines.flatMap((line) => [
+    ...setLine(line),
+    ...(common === '' ? setRaised(line.raises, line) : []),
+  ])
   const all = first && common !== '' ? [...rows, ...setRaised(common, summaryOf(first, lines))] : rows
   const placed = stack(all, 0).map((each) => ({ ...each, x: each.x - PAD + LABEL_PAD }))
   const width = Math.max(0, ...placed.map((each) => each.x + each.width)) + LABEL_PAD
@@ -150,7 +173,9 @@ function spansOf({ event, guard, actions }) {
 /** Lines broken between words, where they are wider than that. @param {readonly Line[]} lines @param {number} maxWidth */
 function setCode(lines, maxWidth) {
   return lines.flatMap((line) => {
-    const words = spansOf(line).flatMap(({ text, role }) => wordsOf(text).map((word) => ({ text: word, role })))
+    const words = spansOf(line).flatMap(({ text, role }) =>
+      wordsOf(text).map((word) => ({ text: word, role })),
+    )
     /** @type {Span[][]} */
     const rows = []
     for (const word of words) {

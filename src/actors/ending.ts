@@ -33,38 +33,45 @@ const messageFor = (state: RunState, request: EndRequest): RunMessage => {
   return { type: mode === 'cancel' ? 'run.cancel' : 'run.interrupt', force, reason, by }
 }
 
-const isRepeat = (state: RunState, mode: StopMode): boolean =>
-  state.intent !== null && (mode !== 'cancel' || state.intent.kind === 'cancel' || state.isSettled)
+/** P7: asked for already, by the same or a stronger request, recorded or not yet. */
+const isRepeat = (run: RunActor, mode: StopMode): boolean =>
+  mode === 'cancel' ? run.wantedEnd === 'cancel' : run.isEndWanted
 
 /** Whose work ended because someone asked: its line says `confirmed`; another's end was its own. */
 const wasEndedOnRequest = (state: RunState): boolean =>
   state.outcome?.status === 'cancelled' || state.outcome?.status === 'interrupted'
 
-const lineOf = (run: RunActor, request: EndRequest, was: RunState): Omit<StopLine, 'status'> => {
+/** How the run stood when the order came. */
+interface Before {
+  readonly state: RunState
+  readonly isRepeat: boolean
+}
+
+const lineOf = (run: RunActor, request: EndRequest, before: Before): Omit<StopLine, 'status'> => {
   const { state } = run
   const kind = request.mode === 'interrupt' ? 'interrupt' : 'cancel'
   return {
     runId: run.id,
     work: workOf(state),
     requestedAt: run.context.requestedAt[kind] ?? request.requestedAt,
-    repeated: isRepeat(was, request.mode),
-    isLive: !was.isConfirmed,
+    repeated: before.isRepeat,
+    isLive: !before.state.isConfirmed,
     ...(state.evidence.length > 0 ? { evidence: state.evidence } : {}),
   }
 }
 
-const confirmedLine = (run: RunActor, request: EndRequest, was: RunState): StopLine => {
-  const isTerminated = request.mode === 'terminate' && was.isSettled && !was.isConfirmed
+const confirmedLine = (run: RunActor, request: EndRequest, before: Before): StopLine => {
+  const isTerminated = request.mode === 'terminate' && before.state.isSettled && !before.state.isConfirmed
   const status =
-    isTerminated || (!was.isSettled && wasEndedOnRequest(run.state)) ? 'confirmed' : 'already-terminal'
+    isTerminated || (!before.state.isSettled && wasEndedOnRequest(run.state)) ? 'confirmed' : 'already-terminal'
   const confirmedAt = Math.max(run.state.evidence.at(-1)?.at ?? 0, request.requestedAt)
-  return { ...lineOf(run, request, was), status, ...(was.isConfirmed ? {} : { confirmedAt }) }
+  return { ...lineOf(run, request, before), status, ...(before.state.isConfirmed ? {} : { confirmedAt }) }
 }
 
-const unconfirmedLine = (run: RunActor, request: EndRequest, was: RunState): StopLine => {
+const unconfirmedLine = (run: RunActor, request: EndRequest, before: Before): StopLine => {
   const { lastError } = run.context
   return {
-    ...lineOf(run, request, was),
+    ...lineOf(run, request, before),
     status: 'unconfirmed',
     survivors: run.state.survivors,
     ...(lastError === null ? {} : { error: lastError }),
@@ -75,24 +82,24 @@ const unconfirmedLine = (run: RunActor, request: EndRequest, was: RunState): Sto
 const awaitAnswer = async (
   run: RunActor,
   request: EndRequest,
-  was: RunState,
+  before: Before,
   clock: Clock,
   posted: Promise<Posted>,
 ): Promise<StopLine> => {
   if ((await posted) === 'disowned') {
-    return { ...lineOf(run, request, was), status: 'refused', error: 'this engine does not hold the run any more' }
+    return { ...lineOf(run, request, before), status: 'refused', error: 'this engine does not hold the run any more' }
   }
   return new Promise((resolve) => {
     let cancelWait = (): void => undefined
     const look = (): void => {
       const { state } = run
-      if (state.isConfirmed) finish(confirmedLine(run, request, was))
+      if (state.isConfirmed) finish(confirmedLine(run, request, before))
       else if (state.process !== 'unconfirmed') cancelWait()
-      else if (state.survivors.length > 0) finish(unconfirmedLine(run, request, was))
+      else if (state.survivors.length > 0) finish(unconfirmedLine(run, request, before))
       else {
         cancelWait()
         cancelWait = clock.after(SURVIVORS_WAIT_MS, () => {
-          finish(unconfirmedLine(run, request, was))
+          finish(unconfirmedLine(run, request, before))
         })
       }
     }
@@ -107,20 +114,20 @@ const awaitAnswer = async (
 }
 
 export const endRun = (run: RunActor, request: EndRequest, clock: Clock): Ending => {
-  const was = run.state
-  if (was.isConfirmed) {
-    const line = confirmedLine(run, request, was)
+  const before: Before = { state: run.state, isRepeat: isRepeat(run, request.mode) }
+  if (before.state.isConfirmed) {
+    const line = confirmedLine(run, request, before)
     return { first: line, answer: Promise.resolve(line) }
   }
-  if (request.mode === 'terminate' && !was.isSettled) {
+  if (request.mode === 'terminate' && !before.state.isSettled) {
     const error = 'the work of this run is not settled: cancel or interrupt it'
-    const line: StopLine = { ...lineOf(run, request, was), status: 'refused', error }
+    const line: StopLine = { ...lineOf(run, request, before), status: 'refused', error }
     return { first: line, answer: Promise.resolve(line) }
   }
   // P1: in the mailbox, ahead of every fact, before this call returns.
-  const posted = run.post(messageFor(was, request))
+  const posted = run.post(messageFor(before.state, request))
   return {
-    first: { ...lineOf(run, request, was), status: 'requested' },
-    answer: awaitAnswer(run, request, was, clock, posted),
+    first: { ...lineOf(run, request, before), status: 'requested' },
+    answer: awaitAnswer(run, request, before, clock, posted),
   }
 }

@@ -130,26 +130,83 @@ export interface LaunchFailure {
 
 // ── output ─────────────────────────────────────────────────────────────────────────────────────
 
+/** A tool call that is open. The title is a name or a kind, never arguments: it is shown to people (K8, L7). */
+export interface OpenTool {
+  readonly id: string
+  readonly title: string
+}
+
+/** The agent waits for its model and says so: no progress, but people may want to know. Null: it does not say. */
+export interface RetryNotice {
+  readonly attempt: number | null
+  readonly attemptsMax: number | null
+  readonly delayMs: number | null
+  readonly reason: string
+}
+
 /** What a protocol reports of the bytes it is given. */
 export interface ProtocolSink {
-  /** Evidence of work (K1). */
+  /** Evidence of work in the open turn (K1). Frames that come in one chunk are one piece of it. */
   progress(): void
   /** The turn is complete. */
   completed(result: TurnResult): void
+  /** The turn is over because it was asked to end (K13). */
+  cancelled(): void
+  /** The agent has heard that the turn is to end; protocols without such an answer only end it. */
+  cancelAcknowledged(): void
+  /** The agent said that it is done, and the turn stays open (K10). Later progress or a retry takes it back. */
+  completionSignalled(): void
+  /** Not evidence of anything, and as frequent as the agent likes: not to be recorded. */
+  retrying(notice: RetryNotice): void
+  /** A person is asked for the first open question, and the last one was answered. Not told again at the turn's end. */
+  personAsked(): void
+  personAnswered(): void
+  /** A type of frame that the protocol does not know came for the first time in this session (K2). */
+  unknownFrame(type: string): void
+  /** Whether `line` is to be called: asked once a chunk, so that nothing is decoded for nobody. */
+  wantsLines(): boolean
   /** One framed line, for those who listen. `isTruncated` when it was longer than the maximum (L3). */
   line(stream: OutputStream, text: string, isTruncated: boolean): void
 }
 
+/** The way from a session to its agent. */
+export interface ProtocolIo {
+  /** To the agent's stdin; false when it is gone. */
+  write(chunk: string | Uint8Array): boolean
+  /** Where the agent works: an absolute path. */
+  readonly cwd: string
+  readonly clock: Clock
+}
+
+export type ProtocolReply = { readonly isOk: true } | { readonly isOk: false; readonly message: string }
+
 export interface ProtocolSession {
   push(stream: OutputStream, chunk: Buffer): void
-  /** The stream ended: an unfinished last line is delivered. */
+  /** The stream ended: an unfinished last line is delivered, and whoever waits for the agent is answered. */
   end(): void
+  /** The open top-level tool calls of the turn, oldest first. */
+  readonly openTools: readonly OpenTool[]
+  /** How often each type of frame came that the protocol does not know. */
+  readonly unknownFrames: ReadonlyMap<string, number>
+
+  // Interactive protocols have all of these but `steer`, which some agents do not know.
+
+  /** Once, when the agent runs: whatever must be said before a prompt. From here on nothing counts but between a prompt and its end. */
+  start?(io: ProtocolIo): Promise<ProtocolReply>
+  /** Gives the agent a prompt, after the start. Answers when it is written; the turn's end is told to the sink. */
+  prompt?(text: string): Promise<ProtocolReply>
+  /** Asks the agent to end the open turn; false when there is none or the agent is gone. Works while the agent hangs. */
+  cancelTurn?(): boolean
+  /** More input for the open turn; false when there is none or the agent is gone. */
+  steer?(text: string): boolean
 }
 
 export interface Protocol {
   readonly name: string
   /** Whether watchdogs mean anything for it: plain bytes may be silent for good reasons. */
   readonly hasWatchdog: boolean
+  /** Whether its sessions take prompts, one after the other. */
+  readonly isInteractive: boolean
   open(sink: ProtocolSink, limits: { readonly maxLineBytes: number }): ProtocolSession
 }
 

@@ -51,7 +51,8 @@ export class RunActor implements ActorRole {
   readonly #host: HostServices
   #head: RunHead | null = null
   #execution: ExecutionFacts | null = null
-  #isEndWanted = false
+  /** The strongest end that was asked for, recorded or not yet. */
+  #wantedEnd: 'none' | 'interrupt' | 'cancel' = 'none'
   #launchedAt: number | null = null
   #settle: (outcome: Outcome) => void = () => undefined
   #confirm: (gone: Gone) => void = () => undefined
@@ -103,7 +104,11 @@ export class RunActor implements ActorRole {
 
   /** An end was asked for: in force for every decision from the call on, recorded or not yet (P1). */
   get isEndWanted(): boolean {
-    return this.#isEndWanted
+    return this.#wantedEnd !== 'none'
+  }
+
+  get wantedEnd(): 'none' | 'interrupt' | 'cancel' {
+    return this.#wantedEnd
   }
 
   get policy(): RunPolicy {
@@ -120,7 +125,7 @@ export class RunActor implements ActorRole {
     this.#execution = execution
     this.#durable.resume(stored, timers)
     const { outcome, evidence, intent } = this.context
-    this.#isEndWanted = intent !== null
+    if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
     if (outcome !== null) this.#settle(outcome)
     if (this.state.isConfirmed) this.#confirm({ evidence, confirmedAt: evidence.at(-1)?.at ?? 0, survivors: [] })
   }
@@ -143,7 +148,7 @@ export class RunActor implements ActorRole {
   }
 
   post(message: RunMessage): Promise<Posted> {
-    if (isIntentEvent(message.type)) this.#isEndWanted = true
+    if (isIntentEvent(message.type)) this.#wantEnd(message.type === 'run.cancel')
     return this.#durable.post(message)
   }
 
@@ -172,6 +177,14 @@ export class RunActor implements ActorRole {
           const { generation } = this.progress.stamp
           void this.post({ type: 'turn.completed', attempt, generation, result })
         },
+        cancelled: () => undefined,
+        cancelAcknowledged: () => undefined,
+        completionSignalled: () => undefined,
+        retrying: () => undefined,
+        personAsked: () => undefined,
+        personAnswered: () => undefined,
+        unknownFrame: () => undefined,
+        wantsLines: () => true,
         line: (stream, text, isTruncated) => {
           this.output.line(stream, text, isTruncated)
         },
@@ -193,8 +206,10 @@ export class RunActor implements ActorRole {
       },
       onDrained: (isCut) => {
         session.end()
-        void log?.close()
-        this.output.drained(isCut)
+        // The end of the output is told once its log is whole.
+        void (log?.close() ?? Promise.resolve()).then(() => {
+          this.output.drained(isCut)
+        })
       },
     })
     return this.process
@@ -269,7 +284,7 @@ export class RunActor implements ActorRole {
 
   committed(transition: Transition): void {
     const { intent, outcome, evidence } = transition.after.context as RunContext
-    if (intent !== null) this.#isEndWanted = true
+    if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
     this.#followClock(transition)
     if (transition.event.type === 'process.launched') this.#launchedAt = transition.at
     transition.effects.forEach((effect, index) => {
@@ -296,6 +311,11 @@ export class RunActor implements ActorRole {
   disowned(): void {
     this.progress.stop()
     this.environment.onDisowned(this)
+  }
+
+  #wantEnd(isForGood: boolean): void {
+    if (isForGood) this.#wantedEnd = 'cancel'
+    else if (this.#wantedEnd === 'none') this.#wantedEnd = 'interrupt'
   }
 
   #perform(effect: RunEffect, rev: number, index: number): void {

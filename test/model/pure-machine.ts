@@ -1,12 +1,12 @@
 /**
  * A chart as a pure function, cheap enough to be stepped a million times.
  *
- * Owns: one actor scope for all steps of a machine (a fresh one per step costs more than the step), and the record of which
- *   transitions were ever taken.
+ * Owns: one actor scope for all steps of a machine (a fresh one per step costs more than the step), and the trace of the
+ *   transitions taken.
  * Does not own: which events come, nor what the effects do.
  */
 import { createActor, initialTransition } from 'xstate'
-import type { AnyActorScope, AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import type { AnyActorScope, AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate'
 
 export interface Effect {
   readonly type: string
@@ -62,28 +62,26 @@ const sort = <Snapshot>(snapshot: Snapshot, actions: readonly Action[]): PureSte
 }
 
 export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyEventObject> {
-  /** Names of the transitions taken so far: `run.process.alive: process.exited [isTreeEmpty] → run.process.gone`. */
-  readonly taken = new Set<string>()
+  /** Names of the transitions that the last step took, where they are asked for. */
+  taken: string[] = []
   readonly #machine: AnyStateMachine
   readonly #input: unknown
   readonly #scope: AnyActorScope
   #actions: Action[] = []
 
-  constructor(machine: AnyStateMachine, input: unknown) {
+  constructor(machine: AnyStateMachine, input: unknown, options: { readonly isTraced: boolean }) {
     this.#machine = machine
     this.#input = input
-    const seen = new Set<unknown>()
-    const self = createActor(machine, {
-      input,
-      inspect: (inspected) => {
-        if (inspected.type !== '@xstate.microstep') return
-        for (const transition of inspected._transitions) {
-          if (seen.has(transition)) continue
-          seen.add(transition)
-          this.taken.add(nameOf(transition))
-        }
-      },
-    })
+    const names = new Map<Transition, string>()
+    const trace = (inspected: InspectionEvent): void => {
+      if (inspected.type !== '@xstate.microstep') return
+      for (const transition of inspected._transitions) {
+        const name = names.get(transition) ?? nameOf(transition)
+        names.set(transition, name)
+        this.taken.push(name)
+      }
+    }
+    const self = createActor(machine, { input, ...(options.isTraced ? { inspect: trace } : {}) })
     this.#scope = {
       self,
       id: '',
@@ -111,8 +109,9 @@ export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyE
   }
 
   next(before: Snapshot, event: Event): PureStep<Snapshot> {
-    if (!this.#isHandled(before, event.type)) return { ...NOTHING, snapshot: before }
     this.#actions = []
+    this.taken = []
+    if (!this.#isHandled(before, event.type)) return { ...NOTHING, snapshot: before }
     const snapshot = this.#machine.transition(before, event, this.#scope) as unknown as Snapshot
     return sort(snapshot, this.#actions)
   }
@@ -120,7 +119,7 @@ export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyE
 
 const NOTHING = { effects: [], raised: [], timersSet: [], timersCleared: [] } as const
 
-interface Transition {
+export interface Transition {
   readonly source: { readonly id: string }
   readonly eventType: string
   readonly guard?: unknown
@@ -134,14 +133,30 @@ export const nameOf = ({ source, eventType, guard, target }: Transition): string
   return `${source.id}: ${eventType || 'always'}${when}${to}`
 }
 
+type Node = AnyStateMachine['root']
+
+const nodesOf = (node: Node): readonly Node[] => [node, ...Object.values(node.states).flatMap(nodesOf)]
+
+export const declaredIn = (machine: AnyStateMachine) =>
+  nodesOf(machine.root).flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])])
+
+/** The name of a guard or an action as the chart gives it, unless it is XState's own. */
+export const namedOf = (named: unknown): string[] => {
+  const name = typeof named === 'string' ? named : (named as { type?: unknown } | undefined)?.type
+  return typeof name === 'string' && !name.startsWith('xstate.') ? [name] : []
+}
+
 /** Every transition that the chart declares, by name. */
-export const transitionsOf = (machine: AnyStateMachine): readonly string[] => {
-  const names: string[] = []
-  const visit = (node: AnyStateMachine['root']): void => {
-    const declared = [...[...node.transitions.values()].flat(), ...(node.always ?? [])]
-    for (const transition of declared) names.push(nameOf(transition))
-    Object.values(node.states).forEach(visit)
-  }
-  visit(machine.root)
-  return names
+export const transitionsOf = (machine: AnyStateMachine): readonly string[] => declaredIn(machine).map(nameOf)
+
+/** Every guard that the chart uses. */
+export const guardsOf = (machine: AnyStateMachine): readonly string[] => [
+  ...new Set(declaredIn(machine).flatMap(({ guard }) => namedOf(guard))),
+]
+
+/** Every action and effect that the chart uses. */
+export const actionsOf = (machine: AnyStateMachine): readonly string[] => {
+  const onTransitions = declaredIn(machine).flatMap(({ actions }) => actions)
+  const onStates = nodesOf(machine.root).flatMap(({ entry, exit }) => [...entry, ...exit])
+  return [...new Set([...onTransitions, ...onStates].flatMap(namedOf))]
 }

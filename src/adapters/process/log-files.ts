@@ -9,9 +9,12 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { LogPort, LogWriter, Logger, OutputStream } from '../../actors/ports.js'
-import { messageOf } from '../../errors.js'
+import { codeOf, messageOf } from '../../errors.js'
+
+/** The last line of a log's last index: no more will come. */
+export const LOG_END = 'end'
 
 const SEGMENTS_KEPT = 2
 const PENDING_MAX_BYTES = 16 * 1024 * 1024
@@ -75,8 +78,13 @@ class FolderLog implements LogWriter {
     if (this.#droppedBytes > 0) {
       this.#logger.warn({ folder: this.#folder, bytes: this.#droppedBytes }, 'output was dropped from a log')
     }
-    if (this.#segment !== null) await closeSegment(this.#segment).catch(() => undefined)
-    this.#segment = null
+    try {
+      const segment = (this.#segment ??= await openSegment(this.#folder, 0))
+      await segment.index.write(`${LOG_END}\n`)
+      await closeSegment(segment)
+    } catch (error) {
+      this.#logger.warn({ folder: this.#folder, error: messageOf(error) }, 'a log could not be closed')
+    }
   }
 
   async #drain(): Promise<void> {
@@ -116,6 +124,17 @@ class FolderLog implements LogWriter {
   }
 }
 
+/** One level at a time: a recursive mkdir below a path that cannot be made does not return on every Node. */
+const makeFolders = (root: string, folder: string): void => {
+  for (const path of [root, dirname(folder), folder]) {
+    try {
+      mkdirSync(path, { mode: 0o700 })
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+    }
+  }
+}
+
 export const createLogFiles = (root: string | null, maxBytes: number, logger: Logger): LogPort => {
   const pathOf = (runId: string, attempt: number): string | null =>
     root === null ? null : join(root, encodeURIComponent(runId), String(attempt))
@@ -125,7 +144,7 @@ export const createLogFiles = (root: string | null, maxBytes: number, logger: Lo
       const folder = pathOf(runId, attempt)
       if (folder === null) return null
       try {
-        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        makeFolders(root ?? '', folder)
         return new FolderLog(folder, maxBytes, logger)
       } catch (error) {
         logger.error({ folder, error: messageOf(error) }, 'a log cannot be opened')

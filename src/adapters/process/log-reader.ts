@@ -5,8 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OutputStream } from '../../actors/ports.js'
 import { codeOf } from '../../errors.js'
+import { LOG_END } from './log-files.js'
 
 const FOLLOW_WAIT_MS = 50
+/** After the run is over its log may still be on its way to the disk; a log whose engine died has no end. */
+const GRACE_LOOKS = 40
 
 /** A piece of output, or a gap: earlier output that the size cap has dropped. */
 export type LogPiece =
@@ -47,8 +50,12 @@ const newEntries = (folder: string, position: Position): string[] =>
     .split('\n')
     .slice(position.entries, -1)
 
-async function* readSegment(folder: string, position: Position): AsyncGenerator<LogPiece> {
+async function* readSegment(folder: string, position: Position): AsyncGenerator<LogPiece | typeof LOG_END> {
   for (const entry of newEntries(folder, position)) {
+    if (entry === LOG_END) {
+      yield LOG_END
+      return
+    }
     const [at, letter, length] = entry.split(' ')
     const stream: OutputStream = letter === 'e' ? 'stderr' : 'stdout'
     const offset = position.offsets[stream]
@@ -59,22 +66,30 @@ async function* readSegment(folder: string, position: Position): AsyncGenerator<
   }
 }
 
-/**
- * Every piece of the log in `folder`. With `isOver`, waits for more until it says so, and then takes what is left.
- */
-export async function* readLog(folder: string, isOver: () => Promise<boolean> = () => Promise.resolve(true)): AsyncGenerator<LogPiece> {
+/** Every piece of the log in `folder`. With `isOver`, waits for more until the log has ended, or the run is over and nothing more comes. */
+export async function* readLog(folder: string, isOver?: () => Promise<boolean>): AsyncGenerator<LogPiece> {
   let position: Position = { segment: -1, entries: 0, offsets: { stdout: 0, stderr: 0 } }
-  for (;;) {
-    const isLastLook = await isOver()
+  let looksLeft = GRACE_LOOKS
+  while (looksLeft > 0) {
     for (const segment of segmentsOf(folder)) {
       if (segment < position.segment) continue
       if (position.segment !== segment) {
         if (segment > position.segment + 1) yield { kind: 'gap' }
         position = { segment, entries: 0, offsets: { stdout: 0, stderr: 0 } }
       }
-      yield* readSegment(folder, position)
+      try {
+        for await (const piece of readSegment(folder, position)) {
+          if (piece === LOG_END) return
+          looksLeft = GRACE_LOOKS
+          yield piece
+        }
+      } catch (error) {
+        // The size cap took this segment away while it was read; the next one begins with a gap.
+        if (codeOf(error) !== 'ENOENT') throw error
+      }
     }
-    if (isLastLook) return
+    if (isOver === undefined) return
+    if (await isOver()) looksLeft -= 1
     await wait(FOLLOW_WAIT_MS)
   }
 }

@@ -70,39 +70,35 @@ export const readStat = (pid: number): ProcStat | null => {
 /** C6: a zombie is dead, unless only its first thread has ended and others run on. */
 export const isAlive = ({ state, threads }: ProcStat): boolean => (state !== 'Z' && state !== 'X') || threads > 1
 
-/** All processes there are. A process that ends while it is being read is left out. */
-export const readAllStats = (): ProcStat[] => {
-  const stats: ProcStat[] = []
-  for (const name of readdirSync('/proc')) {
-    const first = name.charCodeAt(0)
-    if (first < 49 || first > 57) continue
-    const stat = readStat(Number(name))
-    if (stat !== null) stats.push(stat)
-  }
-  return stats
-}
+/** The ids of all processes there are, at one moment or nearly so. */
+export const listPids = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => name.charCodeAt(0) > 48 && name.charCodeAt(0) < 58)
+    .map(Number)
 
 const LIMIT_LINE = /^Max realtime timeout +(\d+)/m
 
-/** The soft value of the marked limit; null when unlimited, gone or not readable. */
-export const readLimitMark = (pid: number): number | null => {
+/** The soft value of the marked limit; null when it is unlimited or not ours to read. */
+export const readLimitMark = (pid: number): number | null | 'gone' => {
   try {
-    const value = LIMIT_LINE.exec(readProcFile(`/proc/${String(pid)}/limits`) ?? '')?.[1]
+    const text = readProcFile(`/proc/${String(pid)}/limits`)
+    if (text === null || text === '') return 'gone'
+    const value = LIMIT_LINE.exec(text)?.[1]
     return value === undefined ? null : Number(value)
   } catch {
-    // Not readable for us: then it is not a mark that we could see.
     return null
   }
 }
 
-/** The value of one environment variable as the process was started with it. */
-export const readEnvironment = (pid: number, name: string): string | null => {
+/** The value of one environment variable as the process was started with it; null when it has none, or it is not ours to read. */
+export const readEnvironment = (pid: number, name: string): string | null | 'gone' | 'empty' => {
   try {
-    const text = readProcFile(`/proc/${String(pid)}/environ`) ?? ''
+    const text = readProcFile(`/proc/${String(pid)}/environ`)
+    if (text === null) return 'gone'
+    if (text === '') return 'empty'
     const entry = text.split('\0').find((line) => line.startsWith(`${name}=`))
     return entry === undefined ? null : entry.slice(name.length + 1)
   } catch {
-    // Another user's process: its environment is not ours to read.
     return null
   }
 }

@@ -1,10 +1,12 @@
 /**
  * The process table of this machine, read once for everyone who asks in the same tick.
  *
- * Owns: one complete look at `/proc`, and what was learned of each process's marks.
- * A look begins after it was asked for, so that what it does not show was not there when the asker decided to look.
+ * Owns: one complete look at `/proc`, and the marks that each process bears.
+ * A look begins after it was asked for. It is complete when the last listing names no process that it has not examined: then nothing
+ * that lived at that listing was missed, however fast it forks (C3). A listing alone proves nothing: by the time a short-lived process
+ * is examined, it may have been replaced by a child that the listing does not name.
  */
-import { isAlive, readAllStats, readEnvironment, readLimitMark } from './proc-fs.js'
+import { isAlive, listPids, readEnvironment, readLimitMark, readStat } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
 /** Holds the cookies of all executions a process descends from, `:` between them. */
@@ -12,24 +14,29 @@ export const COOKIE_VARIABLE = 'RUNWARDEN_COOKIE'
 
 /** A process younger than this may not have reached its `exec` yet: what it shows of its environment can change. */
 const SETTLED_AFTER_TICKS = 100
+/** On a machine that forks faster than it can be listed a look is given up, and does not count as one. */
+const LISTINGS_MAX = 32
 
-interface Learned {
-  readonly limitMark: number | null
-  cookies: string | null
-  isSettled: boolean
+interface Marks {
+  readonly limit: number | null
+  readonly cookies: readonly string[]
+  readonly isSettled: boolean
+  /** In the middle of its `exec` a process shows no environment: its cookies are not known yet. */
+  readonly isUnknown: boolean
 }
+
+export const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
+  `${String(pid)}:${String(startTicks)}`
 
 export class ProcSnapshot {
   readonly alive: readonly ProcStat[]
   readonly #byPid: ReadonlyMap<number, ProcStat>
-  readonly #learned: Map<string, Learned>
-  readonly #newestTicks: number
+  readonly #marks: ReadonlyMap<string, Marks>
 
-  constructor(stats: readonly ProcStat[], learned: Map<string, Learned>) {
-    this.#byPid = new Map(stats.map((stat) => [stat.pid, stat]))
-    this.#learned = learned
-    this.#newestTicks = stats.reduce((newest, { startTicks }) => Math.max(newest, startTicks), 0)
-    this.alive = stats.filter(isAlive)
+  constructor(byPid: ReadonlyMap<number, ProcStat>, marks: ReadonlyMap<string, Marks>) {
+    this.#byPid = byPid
+    this.#marks = marks
+    this.alive = [...byPid.values()].filter(isAlive)
   }
 
   /** Zombies included: a reaped leader is one that is not here. */
@@ -38,35 +45,21 @@ export class ProcSnapshot {
   }
 
   bearsMark(stat: ProcStat, marks: { readonly cookie: string; readonly limit: number | null }): boolean {
-    const learned = this.#learn(stat)
-    return (
-      (marks.limit !== null && learned.limitMark === marks.limit) ||
-      (learned.cookies?.split(':').includes(marks.cookie) ?? false)
-    )
-  }
-
-  #learn(stat: ProcStat): Learned {
-    const key = keyOf(stat)
-    const known = this.#learned.get(key)
-    if (known?.isSettled === true) return known
-    // The limit is inherited at the fork; the environment is settled only after the exec.
-    const learned: Learned = {
-      limitMark: known?.limitMark ?? readLimitMark(stat.pid),
-      cookies: readEnvironment(stat.pid, COOKIE_VARIABLE) ?? known?.cookies ?? null,
-      isSettled: stat.startTicks + SETTLED_AFTER_TICKS < this.#newestTicks,
-    }
-    this.#learned.set(key, learned)
-    return learned
+    const known = this.#marks.get(keyOf(stat))
+    if (known === undefined) return false
+    if (known.cookies.includes(marks.cookie)) return true
+    if (marks.limit !== null) return known.limit === marks.limit
+    // INV-5: without the limit mark the cookie is all there is, and what cannot be read is not "unmarked".
+    if (known.isUnknown) throw new RangeError(`process ${String(stat.pid)} cannot be judged yet`)
+    return false
   }
 }
 
-export const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
-  `${String(pid)}:${String(startTicks)}`
-
 export class ProcTable {
-  #learned = new Map<string, Learned>()
+  #marks = new Map<string, Marks>()
   #next: Promise<ProcSnapshot> | null = null
 
+  /** Rejects when `/proc` cannot be read, or not completely: unknown is not empty (INV-5). */
   look(): Promise<ProcSnapshot> {
     this.#next ??= new Promise((resolve, reject) => {
       setImmediate(() => {
@@ -82,13 +75,55 @@ export class ProcTable {
   }
 
   #read(): ProcSnapshot {
-    const stats = readAllStats()
-    const learned = new Map<string, Learned>()
-    for (const stat of stats) {
-      const known = this.#learned.get(keyOf(stat))
-      if (known !== undefined) learned.set(keyOf(stat), known)
+    const examined = new Set<number>()
+    const byPid = new Map<number, ProcStat>()
+    const marks = new Map<string, Marks>()
+    for (let listing = 0; listing < LISTINGS_MAX; listing += 1) {
+      const fresh = listPids().filter((pid) => !examined.has(pid))
+      if (fresh.length === 0) {
+        this.#marks = marks
+        return new ProcSnapshot(byPid, marks)
+      }
+      for (const pid of fresh) {
+        examined.add(pid)
+        this.#examine(pid, byPid, marks)
+      }
     }
-    this.#learned = learned
-    return new ProcSnapshot(stats, learned)
+    throw new RangeError('processes come faster than they can be listed')
+  }
+
+  /** A process that vanishes meanwhile is left out: what it has forked is in the next listing. */
+  #examine(pid: number, byPid: Map<number, ProcStat>, marks: Map<string, Marks>): void {
+    const stat = readStat(pid)
+    if (stat === null) return
+    if (isAlive(stat)) {
+      const learned = this.#learn(stat)
+      if (learned === null) return
+      marks.set(keyOf(stat), learned)
+    }
+    byPid.set(pid, stat)
+  }
+
+  #learn(stat: ProcStat): Marks | null {
+    const known = this.#marks.get(keyOf(stat))
+    if (known?.isSettled === true) return known
+    const limit = readLimitMark(stat.pid)
+    if (limit === 'gone') return null
+    // Both: an engine inside a run of another engine replaces the limit, and passes the cookies on.
+    const cookies = readEnvironment(stat.pid, COOKIE_VARIABLE)
+    if (cookies === 'gone') return null
+    const isSettled = isOld(stat)
+    const found = cookies === 'empty' ? null : (cookies?.split(':') ?? null)
+    return {
+      limit,
+      cookies: found ?? known?.cookies ?? [],
+      isSettled,
+      isUnknown: cookies === 'empty' && !isSettled,
+    }
   }
 }
+
+const isOld = ({ startTicks }: ProcStat): boolean => startTicks + SETTLED_AFTER_TICKS < bootTicks()
+
+/** Clock ticks since boot: the monotonic clock counts from there, less the time that the machine was suspended. */
+const bootTicks = (): number => Number(process.hrtime.bigint() / 10_000_000n)

@@ -17,10 +17,12 @@ export const readSchemaVersion = async (db: Db): Promise<number> => {
   return Number(row?.value ?? 0)
 }
 
-export const migrate = async (db: Db): Promise<void> => {
+/** `isInTransaction`: the caller holds one, and the lock with it. */
+export const migrate = async (db: Db, { isInTransaction }: { readonly isInTransaction: boolean }): Promise<void> => {
   const migrator = new Migrator({
     db,
     provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
+    disableTransactions: isInTransaction,
     migrationTableName: MIGRATION_TABLE,
     migrationLockTableName: `${MIGRATION_TABLE}_lock`,
   })

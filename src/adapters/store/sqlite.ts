@@ -5,6 +5,7 @@
  */
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { RunwardenError } from '../../errors.js'
@@ -13,10 +14,11 @@ import { migrate, readSchemaVersion } from './migrate.js'
 import { SCHEMA_VERSION } from './migrations.js'
 import type { Database, Db } from './schema.js'
 
-/** While opening, another process may be migrating the same file. */
-const OPEN_BUSY_MS = 5_000
-/** Later the engine must never be held for long: better-sqlite3 blocks the loop while it waits. The commit is repeated instead. */
-const RUNNING_BUSY_MS = 25
+/** How long another process that is opening or migrating the same file is waited for. */
+const OPEN_DEADLINE_MS = 10_000
+const OPEN_RETRY_MS = 10
+/** better-sqlite3 blocks the event loop while it waits for a lock: never for long. What was refused is repeated. */
+const BUSY_MS = 25
 
 const unavailable = (path: string, why: string): RunwardenError =>
   new RunwardenError('store-unavailable', `database ${path}: ${why}`)
@@ -29,25 +31,32 @@ const preparePath = (path: string): void => {
     if (!statSync(path).isFile()) throw unavailable(path, 'it is not a file')
     return
   }
+  closeSync(openSync(path, 'a', 0o600))
+}
+
+/** The version is read again under the lock: of two processes that open a new file at once, one migrates and the other finds it done. */
+const migrateAlone = async (file: BetterSqlite3.Database, db: Db): Promise<void> => {
+  file.exec('BEGIN IMMEDIATE')
   try {
-    closeSync(openSync(path, 'a', 0o600))
+    if ((await readSchemaVersion(db)) < SCHEMA_VERSION) await migrate(db, { isInTransaction: true })
+    file.exec('COMMIT')
   } catch (error) {
-    throw toStoreError(error, `database ${path}`)
+    file.exec('ROLLBACK')
+    throw error
   }
 }
 
-const openFile = (path: string): BetterSqlite3.Database => {
-  if (path !== ':memory:') preparePath(path)
-  const file = new BetterSqlite3(path, { timeout: OPEN_BUSY_MS })
-  file.pragma('journal_mode = WAL')
-  file.pragma('synchronous = FULL')
-  return file
+interface OpenFile {
+  readonly db: Db
+  readonly close: () => Promise<void>
 }
 
-export const openSqlite = async (path: string): Promise<{ readonly db: Db; readonly close: () => Promise<void> }> => {
-  let file: BetterSqlite3.Database | null = null
+const tryOpen = async (path: string): Promise<OpenFile> => {
+  if (path !== ':memory:') preparePath(path)
+  const file = new BetterSqlite3(path, { timeout: BUSY_MS })
   try {
-    file = openFile(path)
+    file.pragma('journal_mode = WAL')
+    file.pragma('synchronous = FULL')
     const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: file }) })
     const version = await readSchemaVersion(db)
     if (version > SCHEMA_VERSION) {
@@ -56,26 +65,22 @@ export const openSqlite = async (path: string): Promise<{ readonly db: Db; reado
         `database ${path}: its schema is version ${String(version)}, this library knows ${String(SCHEMA_VERSION)}`,
       )
     }
-    if (version < SCHEMA_VERSION) await migrateWhileBusy(db)
-    file.pragma(`busy_timeout = ${String(RUNNING_BUSY_MS)}`)
+    if (version < SCHEMA_VERSION) await migrateAlone(file, db)
     return { db, close: () => db.destroy() }
   } catch (error) {
-    file?.close()
-    throw toStoreError(error, `database ${path}`)
+    file.close()
+    throw error
   }
 }
 
-/** Two processes that open a new file at once: one migrates, the other finds it done. */
-const migrateWhileBusy = async (db: Db): Promise<void> => {
-  const deadline = performance.now() + OPEN_BUSY_MS
+export const openSqlite = async (path: string): Promise<OpenFile> => {
+  const deadline = performance.now() + OPEN_DEADLINE_MS
   for (;;) {
     try {
-      await migrate(db)
-      return
+      return await tryOpen(path)
     } catch (error) {
-      const isDone = (await readSchemaVersion(db)) >= SCHEMA_VERSION
-      if (isDone) return
-      if (!isBusy(error) || performance.now() > deadline) throw error
+      if (!isBusy(error) || performance.now() > deadline) throw toStoreError(error, `database ${path}`)
+      await wait(OPEN_RETRY_MS)
     }
   }
 }

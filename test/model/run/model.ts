@@ -163,14 +163,16 @@ export interface RunModelOptions {
   readonly checks: readonly Check<RunEdge>[]
   /** The chart itself, or one with a planted fault. */
   readonly machine?: RunMachine
+  readonly isTraced?: boolean
+  /** An effect that is called for and never comes out: a planted fault. */
+  readonly lostEffect?: string | undefined
 }
 
-export interface RunModel extends Model<RunNode, RunOffer, RunEdge> {
-  readonly taken: ReadonlySet<string>
-}
+export type RunModel = Model<RunNode, RunOffer, RunEdge>
 
-export const runModel = ({ name, features, mode, checks, machine = runMachine }: RunModelOptions): RunModel => {
-  const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(machine, { policy: policyOf(features) })
+export const runModel = ({ name, features, mode, checks, machine = runMachine, isTraced = false, lostEffect }: RunModelOptions): RunModel => {
+  const input = { policy: policyOf(features) }
+  const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(machine, input, { isTraced })
   const first = pure.first()
   const world = { ...initialWorld, isAdmissionAsked: first.effects.some(({ type }) => type === 'admission.request') }
   const initial: RunNode = {
@@ -184,13 +186,17 @@ export const runModel = ({ name, features, mode, checks, machine = runMachine }:
     name,
     initial,
     checks,
-    taken: pure.taken,
     keyOf,
     offersAt: (node) => offersAt(node, mode),
     take: (before, offer) => {
-      const step = pure.next(before.snapshot, offer.event)
+      const complete = pure.next(before.snapshot, offer.event)
+      const effects = complete.effects.filter(({ type }) => type !== lostEffect)
+      const step = lostEffect === undefined ? complete : { ...complete, effects }
+      if (step.snapshot === before.snapshot && offer.isStale && offer.nature !== 'timer') {
+        return { before, offer, after: before, effects: [], raised: [], taken: [] }
+      }
       const after = nodeAfter(before, offer, step, mode)
-      return { before, offer, after, effects: step.effects, raised: step.raised }
+      return { before, offer, after, effects: step.effects, raised: step.raised, taken: pure.taken }
     },
   }
 }

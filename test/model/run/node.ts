@@ -66,6 +66,8 @@ export interface RunOffer extends Offer {
 export interface RunEdge extends Edge<RunNode, RunOffer> {
   readonly effects: readonly Effect[]
   readonly raised: readonly string[]
+  /** Transitions of the chart that were taken; empty where they are not traced. */
+  readonly taken: readonly string[]
 }
 
 export const initialWorld: World = { execution: 'none', isAdmissionAsked: false }

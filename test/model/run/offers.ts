@@ -5,6 +5,7 @@
  * The hostile part: facts of other attempts, generations and epochs, facts of executions that have ended, and exits told twice
  *   are offered in every state.
  */
+import type { AnyEventObject } from 'xstate'
 import type { ExitStatus, RunContext, TurnStamp } from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
 import type { RunNode, RunOffer } from './node.js'
@@ -214,6 +215,10 @@ const otherFacts = (node: RunNode, mode: Mode): Entry[] => {
 const isSpeaking = ({ world, context }: RunNode): boolean =>
   (world.execution === 'up' || world.execution === 'members') && context.attempt === context.executionAttempt
 
+/** A timer that was armed for a turn which is over. */
+const isOfOtherTurn = ({ context }: RunNode, event: AnyEventObject): boolean =>
+  'generation' in event && (event['generation'] !== context.generation || event['attempt'] !== context.attempt)
+
 export const offersAt = (node: RunNode, mode: Mode): RunOffer[] => {
   const at = node.at + 1
   const isAnything = mode === 'anything'
@@ -233,7 +238,8 @@ export const offersAt = (node: RunNode, mode: Mode): RunOffer[] => {
       isStale: isStale ?? false,
     }))
   for (const { id, event } of node.timers.values()) {
-    offers.push({ label: `after ${id.replace('xstate.after.', '')}`, event: { ...event, at }, nature: 'timer', isStale: false })
+    const label = `after ${id.replace('xstate.after.', '')}`
+    offers.push({ label, event: { ...event, at }, nature: 'timer', isStale: isOfOtherTurn(node, event) })
   }
   return offers
 }

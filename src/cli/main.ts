@@ -1,0 +1,102 @@
+#!/usr/bin/env node
+/**
+ * The command line: an ordinary host app over the library's public door.
+ *
+ * Owns: the program, how an error is said, and the exit. Each verb is a file of its own and sets `process.exitCode`.
+ */
+import { Command, CommanderError } from 'commander'
+import { RunwardenError, VERSION } from '../index.js'
+import { addCharts } from './charts.js'
+import { addDoctor } from './doctor.js'
+import { EXIT, exitCodeOfError } from './exit-codes.js'
+import { addLogs } from './logs.js'
+import { clean, printJson } from './output.js'
+import { addPs } from './ps.js'
+import { addRun } from './run.js'
+import { addShow } from './show.js'
+import { addStop } from './stop.js'
+import { stderr, stdout } from './streams.js'
+import { examples, withSharedOptions } from './verb.js'
+
+const HELP = `${examples(
+  'runwarden run --task t7 -- npm test',
+  'runwarden ps',
+  'runwarden stop --task t7',
+  'runwarden show run-42',
+)}
+
+Verbs act on one store, which other processes use at the same time.
+\`runwarden <verb> --help\` has examples and exit codes.`
+
+const build = (): Command => {
+  const program = new Command('runwarden')
+    .description('Runs commands under supervision: stopped means proven stopped.')
+    .version(VERSION)
+    .exitOverride()
+    .enablePositionalOptions()
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      // Said below, once, in the form of every other error.
+      outputError: () => undefined,
+    })
+    .addHelpText('after', HELP)
+  withSharedOptions(program)
+  for (const add of [addRun, addPs, addShow, addStop, addLogs, addCharts, addDoctor]) add(program)
+  return program
+}
+
+/** Asked before the options are parsed, or when they cannot be: what follows `--` belongs to the command. */
+const wantsJson = (argv: readonly string[]): boolean => {
+  const end = argv.indexOf('--')
+  return (end === -1 ? argv : argv.slice(0, end)).includes('--json')
+}
+
+interface Failure {
+  readonly code: string
+  readonly message: string
+  readonly exitCode: number
+}
+
+const failureOf = (error: unknown): Failure => {
+  if (error instanceof CommanderError) {
+    return { code: 'usage', message: error.message.replace(/^error: /, ''), exitCode: EXIT.usage }
+  }
+  const code = error instanceof RunwardenError ? error.code : 'unexpected'
+  const message = error instanceof Error ? error.message : String(error)
+  return { code, message, exitCode: exitCodeOfError(error) }
+}
+
+const isHelpOrVersion = (error: unknown): boolean =>
+  error instanceof CommanderError && error.exitCode === EXIT.ok
+
+const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']
+
+const helpFor = (argv: readonly string[]): string => {
+  const verb = argv.find((word) => !word.startsWith('-'))
+  return verb !== undefined && VERBS.includes(verb) ? `runwarden ${verb} --help` : 'runwarden --help'
+}
+
+const fail = async (error: unknown, argv: readonly string[]): Promise<void> => {
+  const { code, message, exitCode } = failureOf(error)
+  process.exitCode = exitCode
+  // Help that was not asked for has said everything.
+  if (error instanceof CommanderError && error.code === 'commander.help') return
+  if (wantsJson(argv)) await printJson({ type: 'error', code, message })
+  const lines = message.split('\n').map(clean)
+  const hint = error instanceof CommanderError ? `\nSee \`${helpFor(argv)}\`.` : ''
+  await stderr.write(`runwarden: ${lines.join('\n')}${hint}\n`)
+}
+
+const main = async (argv: readonly string[]): Promise<void> => {
+  try {
+    await build().parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    if (!isHelpOrVersion(error)) await fail(error, argv)
+  }
+  await Promise.all([stdout.flush(), stderr.flush()])
+  // Whatever may still be open, an inherited stdin above all, the command is over.
+  process.exit()
+}
+
+await main(process.argv.slice(2))

@@ -1,0 +1,196 @@
+/** `runwarden run`: one supervised run in the foreground. */
+import { statSync } from 'node:fs'
+import { InvalidArgumentError, Option } from 'commander'
+import type { Command } from 'commander'
+import { createEngine } from '../index.js'
+import type { Engine, EngineOptions, Run, RunSpec } from '../index.js'
+import { formatDuration, parseDuration } from './durations.js'
+import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
+import { awaitEnd, awaitPrinted } from './foreground.js'
+import type { End } from './foreground.js'
+import { printJson } from './output.js'
+import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote } from './run-messages.js'
+import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
+import type { Notes } from './run-printer.js'
+import { AskingSignals } from './signals.js'
+import { StatusLine } from './status-line.js'
+import { newOrExistingStore } from './store-path.js'
+import { stderr } from './streams.js'
+import { examples, optionsOf, verb } from './verb.js'
+import type { SharedOptions } from './verb.js'
+
+/** For the runs of dead engines that this engine took over when it opened. */
+const CLOSE_DEADLINE_MS = 15_000
+/** An own run that would not go has had its time. */
+const UNCONFIRMED_CLOSE_DEADLINE_MS = 2_000
+
+interface RunOptions extends SharedOptions {
+  readonly id?: string
+  readonly session?: string
+  readonly task?: string
+  readonly label?: Readonly<Record<string, string>>
+  readonly termGrace?: number
+  readonly killGrace?: number
+  readonly askGrace?: number
+  readonly containment?: 'group+marks' | 'group'
+  readonly cwd?: string
+  readonly stdin?: boolean
+  readonly quiet?: boolean
+}
+
+export const collectLabel = (
+  text: string,
+  labels: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> => {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('Give a label as name=value.')
+  return { ...labels, [text.slice(0, at)]: text.slice(at + 1) }
+}
+
+const parseFolder = (path: string): string => {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) throw new InvalidArgumentError('It does not exist.')
+  if (!found.isDirectory()) throw new InvalidArgumentError('It is not a folder.')
+  return path
+}
+
+const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
+  const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
+  return {
+    command: [...command],
+    ...(id === undefined ? {} : { id }),
+    ...(session === undefined ? {} : { session }),
+    ...(task === undefined ? {} : { task }),
+    ...(label === undefined ? {} : { labels: label }),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(options.stdin === true ? { stdin: process.stdin } : {}),
+    stop: {
+      ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
+      ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
+      ...(askGrace === undefined ? {} : { askGraceMs: askGrace }),
+    },
+  }
+}
+
+const engineOptionsOf = ({ db, containment }: RunOptions): EngineOptions => ({
+  database: newOrExistingStore(db),
+  ...(containment === undefined ? {} : { containment: { prefer: containment } }),
+})
+
+const printEndAsJson = async (run: Run, end: End): Promise<void> => {
+  const runId = run.id
+  if (end.outcome !== null) await printJson({ type: 'settled', runId, outcome: end.outcome })
+  if (end.isConfirmed) {
+    const { evidence, survivors, confirmedAt } = end.gone
+    await printJson({ type: 'confirmed', runId, evidence, survivors, confirmedAt })
+  } else {
+    await printJson({ type: 'unconfirmed', runId, survivors: run.state.survivors })
+  }
+}
+
+/** On a terminal every run has a last word; elsewhere only one that its exit code cannot tell. */
+const sayEnd = async (run: Run, end: End, elapsedMs: number, notes: Notes): Promise<void> => {
+  if (!end.isConfirmed) {
+    await stderr.write(`runwarden: ${unconfirmedNote(run.id, run.state.survivors)}\n`)
+  } else if (isLaunchFailure(end.outcome)) {
+    await stderr.write(`runwarden: ${end.outcome.message}\n`)
+  } else if (stderr.isTerminal || !speaksForItself(end.outcome)) {
+    const parts = [
+      outcomeText(end.outcome),
+      formatDuration(elapsedMs),
+      `confirmed by ${nameEvidence(end.gone.evidence)}`,
+    ]
+    await notes.say(`${run.id} ${parts.join(' · ')}`)
+  }
+}
+
+const supervise = async (
+  engine: Engine,
+  run: Run,
+  signals: AskingSignals,
+  options: RunOptions,
+): Promise<number> => {
+  const { json: isJson = false, quiet: isQuiet = false } = options
+  const startedAt = performance.now()
+  const elapsedMs = (): number => performance.now() - startedAt
+  const events = run.events({ output: isJson ? 'lines' : 'bytes' })
+  const status = new StatusLine(stderr, () => (isQuiet ? '' : statusText(run, elapsedMs())))
+  const notes = notesOn(status, isQuiet)
+  const printed = isJson ? printEventsAsJson(events) : printOutput(run, events, status, notes)
+  const end = await awaitEnd(engine, run, signals)
+  const tookMs = elapsedMs()
+  // Unconfirmed, the events have no end of their own.
+  if (!end.isConfirmed) await events.return?.()
+  await awaitPrinted(printed, signals)
+  await status.end()
+  if (isJson) await printEndAsJson(run, end)
+  else await sayEnd(run, end, tookMs, notes)
+  return end.isConfirmed ? exitCodeOfOutcome(end.outcome) : EXIT.unconfirmed
+}
+
+const run = async (command: readonly string[], options: RunOptions): Promise<void> => {
+  const signals = new AskingSignals()
+  const engine = await createEngine(engineOptionsOf(options))
+  let exitCode: number = EXIT.interrupted
+  try {
+    // Asked to end before anything was recorded: nothing is.
+    if (signals.count === 0) {
+      exitCode = await supervise(engine, await engine.start(specOf(command, options)), signals, options)
+    }
+  } finally {
+    const deadlineMs = exitCode === EXIT.unconfirmed ? UNCONFIRMED_CLOSE_DEADLINE_MS : CLOSE_DEADLINE_MS
+    await engine.close({ runs: 'interrupt', deadlineMs })
+  }
+  process.exitCode = exitCode
+}
+
+const duration = (flags: string, what: string): Option => new Option(flags, what).argParser(parseDuration)
+
+export const addRun = (program: Command): void => {
+  verb(program, 'run', 'run a command under supervision, in the foreground')
+    .usage('[options] -- <command> [args...]')
+    .argument('<command...>', 'the program and its arguments; no shell')
+    .passThroughOptions()
+    .option('--id <id>', 'the id of the run (default: a new one)')
+    .option('--session <name>', 'the session it belongs to')
+    .option('--task <name>', 'the task it belongs to')
+    .option('--label <name=value>', 'a label; may be repeated', collectLabel)
+    .addOption(duration('--ask-grace <time>', 'close its stdin first, and wait this long before TERM'))
+    .addOption(duration('--term-grace <time>', 'from TERM to KILL (default: 5s)'))
+    .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
+    .addOption(
+      new Option('--containment <tier>', 'how the process tree is held (default: group+marks)').choices([
+        'group+marks',
+        'group',
+      ]),
+    )
+    .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
+    .option('--stdin', 'pass our stdin on (default: it has none)')
+    .option('--quiet', 'say nothing of our own, but for errors')
+    .addHelpText('after', HELP)
+    .action(async (command: string[], _options: unknown, self: Command) => {
+      await run(command, optionsOf<RunOptions>(self))
+    })
+}
+
+const HELP = `${examples(
+  'runwarden run -- npm test',
+  'runwarden run --task t7 --term-grace 10s -- claude -p "fix it"',
+  'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
+  'git diff | runwarden run --stdin -- codex exec "review this"',
+)}
+
+Its output passes through unchanged. The first SIGINT, SIGTERM or SIGHUP interrupts
+the run (TERM to the whole process tree, KILL after the grace), the second kills at
+once. When nobody reads our stdout any more, the run is interrupted too.
+
+Exit codes:
+  the command's own    it ended by itself (1 if a signal ended it)
+  70, 71               it never started to work, it stalled
+  75                   unconfirmed: processes of it are still alive; they are named
+  126, 127             it cannot be launched, there is no such program
+  130, 143             it was interrupted, it was cancelled
+  64, 74               wrong usage (also an id that is taken), the store cannot be used
+
+With --json every line is an event: accepted, launched, transition, output, notice, …
+and last settled and confirmed (or unconfirmed).`

@@ -1,0 +1,48 @@
+/** Where the store is: `--db`, else $RUNWARDEN_DB, else `.runwarden/runs.db` below the current folder. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { RunwardenError } from '../index.js'
+
+const DEFAULT_PATH = join('.runwarden', 'runs.db')
+
+const storePath = (db: string | undefined): string => {
+  const { RUNWARDEN_DB } = process.env
+  const [option, given] = db === undefined ? ['RUNWARDEN_DB', RUNWARDEN_DB] : ['--db', db]
+  if (given === undefined || (given === '' && db === undefined)) return resolve(DEFAULT_PATH)
+  if (given === '') throw new RunwardenError('invalid-option', `option ${option} must not be empty`)
+  if (/^[a-z]+:\/\//i.test(given)) {
+    const scheme = given.slice(0, given.indexOf(':'))
+    throw new RunwardenError(
+      'invalid-option',
+      `option ${option} must be a file: ${scheme} is not offered by this version`,
+    )
+  }
+  // Absolute: the store keeps the places of its logs, and another command may read them from another folder.
+  return given === ':memory:' ? given : resolve(given)
+}
+
+/** The store of a verb that only makes sense where one is already. Throws `store-unavailable`; makes nothing. */
+export const existingStore = (db: string | undefined): string => {
+  const path = storePath(db)
+  if (path !== ':memory:' && existsSync(path)) return path
+  throw new RunwardenError(
+    'store-unavailable',
+    `database ${path}: there is no store (\`runwarden run\` makes one; --db or RUNWARDEN_DB names another)`,
+  )
+}
+
+/** The store of `run`: the default folder is made, for its owner's eyes only; a folder that was named must be there. */
+export const newOrExistingStore = (db: string | undefined): string => {
+  const path = storePath(db)
+  if (path !== resolve(DEFAULT_PATH) || existsSync(dirname(path))) return path
+  try {
+    mkdirSync(dirname(path), { mode: 0o700 })
+  } catch (error) {
+    // Another `run` made it in this moment, or the folder cannot be written: opening the store says which.
+    if (!existsSync(dirname(path))) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new RunwardenError('store-unavailable', `folder ${dirname(path)}: it cannot be made (${why})`)
+    }
+  }
+  return path
+}

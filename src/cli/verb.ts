@@ -1,0 +1,35 @@
+/** What the verbs share: `--db`, `--json`, and reading a store that is there. */
+import type { Command } from 'commander'
+import { openRecords } from '../index.js'
+import type { Records } from '../index.js'
+import { existingStore } from './store-path.js'
+
+export interface SharedOptions {
+  readonly db?: string
+  readonly json?: boolean
+}
+
+const DB_HELP = 'the store (default: $RUNWARDEN_DB, else .runwarden/runs.db)'
+const JSON_HELP = 'print JSON, for programs'
+
+export const withSharedOptions = (command: Command): Command =>
+  command.option('--db <file>', DB_HELP).option('--json', JSON_HELP)
+
+export const verb = (program: Command, usage: string, summary: string): Command =>
+  withSharedOptions(program.command(usage).summary(summary).description(summary))
+
+/** The verb's own options and those given before it. */
+export const optionsOf = <Options extends object>(command: Command): Options & SharedOptions =>
+  command.optsWithGlobals()
+
+/** Reads without an engine: nothing is recorded of the reader. */
+export const readingStore = async (
+  { db }: SharedOptions,
+  read: (records: Records) => Promise<void>,
+): Promise<void> => {
+  await using records = await openRecords({ database: existingStore(db) })
+  await read(records)
+}
+
+export const examples = (...lines: readonly string[]): string =>
+  ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n')

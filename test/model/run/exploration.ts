@@ -1,0 +1,80 @@
+/** The explorations of the run chart that the tests ask: which policies, which worlds, and the checks that hold in each. */
+import { explore } from '../explorer.js'
+import type { ExploreOptions } from '../explorer.js'
+import { attemptChecks } from './checks/attempts.js'
+import type { RunCheck } from './checks/check.js'
+import { intents } from './checks/intents.js'
+import { invariants } from './checks/invariants.js'
+import { ladder } from './checks/ladder.js'
+import { turnChecks } from './checks/turns.js'
+import type { RunExploration } from './liveness.js'
+import { runModel } from './model.js'
+import type { Features, RunModel, RunModelOptions } from './model.js'
+import type { Mode } from './offers.js'
+
+export const MAX_STATES = 20_000
+
+/** Each feature on and off, one-shot and interactive, with and without a second candidate. */
+export const POLICIES: Readonly<Record<string, Features>> = {
+  'one-shot, both hooks': policy(false, 1, false, true, true),
+  'one-shot, fallback, ask': policy(false, 2, true, false, false),
+  'interactive, ask, deliver hook': policy(true, 1, true, false, true),
+  'interactive, fallback, finalize hook': policy(true, 2, false, true, false),
+}
+
+function policy(
+  isInteractive: boolean,
+  candidates: number,
+  canAsk: boolean,
+  hasFinalize: boolean,
+  hasDeliver: boolean,
+): Features {
+  return { isInteractive, candidates, canAsk, hasFinalize, hasDeliver }
+}
+
+/** In a world without law only the invariants are promised. */
+export const checksOf = (mode: Mode): readonly RunCheck[] =>
+  mode === 'anything' ? invariants : [...invariants, ...intents, ...ladder, ...turnChecks, ...attemptChecks]
+
+export const modelOf = (
+  mode: Mode,
+  name: string,
+  features: Features,
+  options: Partial<RunModelOptions> = {},
+): RunModel => runModel({ name: `run (${mode}; ${name})`, features, mode, checks: checksOf(mode), ...options })
+
+/** The explorations of every policy in one world; each is made once. */
+export const explorationsIn = (mode: Mode, policies: readonly string[] = Object.keys(POLICIES)): readonly Traced[] =>
+  policies.map((name) => {
+    const key = `${mode} ${name}`
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const taken = new Set<string>()
+    const model = modelOf(mode, name, POLICIES[name] ?? fail(name), { isTraced: true })
+    const exploration = exploreRun({
+      ...model,
+      take: (node, offer) => {
+        const edge = model.take(node, offer)
+        for (const transition of edge.taken) taken.add(transition)
+        return edge
+      },
+    })
+    const traced = { exploration, taken }
+    made.set(key, traced)
+    return traced
+  })
+
+export interface Traced {
+  readonly exploration: RunExploration
+  /** Names of the transitions taken at least once. */
+  readonly taken: ReadonlySet<string>
+}
+
+const made = new Map<string, Traced>()
+
+const fail = (name: string): never => {
+  throw new Error(`no policy is called ${name}`)
+}
+
+export const exploreRun = (model: RunModel, options: Partial<ExploreOptions> = {}): RunExploration =>
+  explore(model, { maxStates: MAX_STATES, ...options })

@@ -1,0 +1,119 @@
+/** The search for a claim that a planted fault breaks. */
+import type { Violation } from '../explorer.js'
+import { ROBUST } from '../explorer.js'
+import { isSame } from './checks/check.js'
+import { exploreRun, modelOf, POLICIES } from './exploration.js'
+import type { RunExploration } from './liveness.js'
+import type { RunModel } from './model.js'
+import type { Mutant } from './mutants.js'
+import type { RunEdge, RunNode, RunSnapshot } from './node.js'
+import type { Use, Uses } from './uses.js'
+
+/**
+ * `killed`: a claim broke. `never used`: no event of a legal world meets the faulty part. `no difference`: on every edge of the whole
+ * exploration it does what the chart does. `survived`: it does something else, and no claim minds.
+ */
+export type Fate = 'killed' | 'never used' | 'no difference' | 'survived'
+
+export interface Verdict {
+  readonly mutant: string
+  readonly fate: Fate
+  readonly killer: Violation | null
+}
+
+type Models = ReadonlyMap<string, RunModel>
+
+const modelsOf = ({ machine, lostEffect }: Mutant, checks?: RunModel['checks']): Models => {
+  const options = { machine: machine(), lostEffect, ...(checks === undefined ? {} : { checks }) }
+  return new Map(Object.entries(POLICIES).map(([name, features]) => [name, modelOf('legal', name, features, options)]))
+}
+
+const judge = (model: RunModel, edge: RunEdge): { readonly id: string; readonly claim: string } | undefined => {
+  const { type } = edge.offer.event
+  const isChanged = edge.after !== edge.before
+  return model.checks.find(({ on, holds }) => (on === 'change' ? isChanged : on.includes(type)) && !holds(edge))
+}
+
+/** The first claim broken on one path; null where none is, or where the faulty chart leaves the path. */
+const walk = (model: RunModel, path: readonly string[]): Violation | null => {
+  let node = model.initial
+  for (const [index, label] of path.entries()) {
+    const offer = model.offersAt(node).find((offered) => offered.label === label)
+    if (offer === undefined) return null
+    const violation = { path: path.slice(0, index + 1), state: model.keyOf(node), count: 1 }
+    try {
+      const edge = model.take(node, offer)
+      const broken = judge(model, edge)
+      if (broken !== undefined) return { ...violation, id: broken.id, claim: broken.claim }
+      node = edge.after
+    } catch (error) {
+      return { ...violation, id: ROBUST, claim: String(error) }
+    }
+  }
+  return null
+}
+
+const tryUses = (models: Models, uses: readonly Use[]): Violation | null => {
+  for (const { policy, path } of uses) {
+    const model = models.get(policy)
+    const violation = model === undefined ? null : walk(model, path())
+    if (violation !== null) return violation
+  }
+  return null
+}
+
+const exploreAll = (models: Models): Violation | null => {
+  for (const model of models.values()) {
+    const [violation] = exploreRun(model, { stopAt: () => true }).violations
+    if (violation !== undefined) return violation
+  }
+  return null
+}
+
+/** What can be seen of an edge from outside; the order in which one step raises its own events cannot. */
+const resultOf = ({ after, effects, raised }: RunEdge) => [
+  after.snapshot.value,
+  after.context,
+  [...after.timers.values()],
+  effects,
+  [...raised].sort(),
+]
+
+/** Whether the faulty chart does what the chart does on every edge that can meet the fault. Then it reaches the same nodes, too. */
+const isNoDifferent = (mutant: Mutant, models: Models, { explorations }: Uses): boolean => {
+  const isSameIn = (policy: string, { nodes }: RunExploration): boolean => {
+    const features = POLICIES[policy]
+    const faulty = models.get(policy)
+    if (features === undefined || faulty === undefined) return false
+    const right = modelOf('legal', policy, features)
+    const machine = mutant.machine()
+    const transplanted = (node: RunNode): RunNode => {
+      const { value, context } = node.snapshot
+      return { ...node, snapshot: machine.resolveState({ value, context }) as RunSnapshot }
+    }
+    return nodes.every((node) => {
+      const offers = right.offersAt(node).filter(({ event }) => mutant.concerns(node, event.type))
+      if (offers.length === 0) return true
+      const [original, copy] = [{ ...node, snapshot: resolved(node) }, transplanted(node)]
+      return offers.every((offer) => isSame(resultOf(faulty.take(copy, offer)), resultOf(right.take(original, offer))))
+    })
+  }
+  return [...explorations].every(([policy, exploration]) => isSameIn(policy, exploration))
+}
+
+const resolved = ({ snapshot }: RunNode): RunSnapshot => {
+  const { value, context, machine } = snapshot
+  return machine.resolveState({ value, context }) as RunSnapshot
+}
+
+/** Kills with the checks given, or with all. */
+export const hunt = (mutant: Mutant, uses: Uses, checks?: RunModel['checks']): Verdict => {
+  const verdict = (fate: Fate, killer: Violation | null = null): Verdict => ({ mutant: mutant.name, fate, killer })
+  if (mutant.uses?.length === 0) return verdict('never used')
+  const models = modelsOf(mutant, checks)
+  const found = tryUses(models, mutant.uses ?? [])
+  if (found !== null) return verdict('killed', found)
+  if (mutant.uses !== null && isNoDifferent(mutant, models, uses)) return verdict('no difference')
+  const late = exploreAll(models)
+  return late === null ? verdict('survived') : verdict('killed', late)
+}

@@ -1,0 +1,100 @@
+/**
+ * Where the run chart uses each of its transitions and each answer of its guards, over everything reachable in a legal world.
+ *
+ * A planted fault shows where the faulty part is used, or nowhere. So these places are tried first, by the shortest path to each, and a
+ * part without any place is never used, as the exploration was exhaustive.
+ */
+import { runMachine } from '../../../src/machines/run/run.machine.js'
+import type { RunMachine } from '../../../src/machines/run/run.machine.js'
+import { exploreRun, modelOf, POLICIES } from './exploration.js'
+import type { RunExploration } from './liveness.js'
+import type { RunEdge, RunNode } from './node.js'
+
+/** An edge on which a part was used. */
+export interface Use {
+  readonly policy: string
+  readonly node: RunNode
+  readonly event: string
+  /** Labels of the offers to take, from the initial node. */
+  readonly path: () => readonly string[]
+}
+
+export interface Uses {
+  readonly explorations: ReadonlyMap<string, RunExploration>
+  readonly ofTransition: ReadonlyMap<string, readonly Use[]>
+  /** By guard and answer: `isForcedNow = true`. */
+  readonly ofAnswer: ReadonlyMap<string, readonly Use[]>
+}
+
+type Guard = (args: unknown, params: unknown) => boolean
+type Implementations = Parameters<RunMachine['provide']>[0]
+
+/** The chart with guards that tell what they answered. */
+const withWitness = (witness: (guard: string, answer: boolean) => void): RunMachine => {
+  const guards = Object.entries(runMachine.implementations.guards).map(([name, guard]) => [
+    name,
+    (args: unknown, params: unknown): boolean => {
+      const answer = (guard as unknown as Guard)(args, params)
+      witness(name, answer)
+      return answer
+    },
+  ])
+  return runMachine.provide({ guards: Object.fromEntries(guards) } as Implementations)
+}
+
+interface Found {
+  readonly edge: RunEdge
+  readonly index: () => number
+}
+
+/** For each part, the first edge of each kind: the exploration goes breadth first, so the first is the nearest. */
+class Ledger {
+  readonly #found = new Map<string, Map<string, Found>>()
+
+  note(part: string, edge: RunEdge, index: () => number): void {
+    const places = this.#found.get(part) ?? new Map<string, Found>()
+    this.#found.set(part, places)
+    const place = `${edge.before.work} ${edge.before.process} ${edge.offer.event.type}`
+    if (!places.has(place)) places.set(place, { edge, index })
+  }
+
+  addTo(uses: Map<string, Use[]>, policy: string, exploration: RunExploration): void {
+    for (const [part, places] of this.#found) {
+      const known = uses.get(part) ?? []
+      uses.set(part, known)
+      for (const { edge, index } of places.values()) {
+        const { before: node, offer } = edge
+        known.push({ policy, node, event: offer.event.type, path: () => [...exploration.pathTo(index()), offer.label] })
+      }
+    }
+  }
+}
+
+export const findUses = (): Uses => {
+  const explorations = new Map<string, RunExploration>()
+  const ofTransition = new Map<string, Use[]>()
+  const ofAnswer = new Map<string, Use[]>()
+  for (const [policy, features] of Object.entries(POLICIES)) {
+    const [transitions, answers] = [new Ledger(), new Ledger()]
+    const given = new Set<string>()
+    const machine = withWitness((guard, answer) => given.add(`${guard} = ${answer}`))
+    const model = modelOf('legal', policy, features, { machine, isTraced: true, checks: [] })
+    const indexes = new Map<RunNode, number>()
+    const exploration = exploreRun({
+      ...model,
+      take: (node, offer) => {
+        given.clear()
+        const edge = model.take(node, offer)
+        const index = (): number => indexes.get(node) ?? 0
+        for (const name of edge.taken) transitions.note(name, edge, index)
+        for (const answer of given) answers.note(answer, edge, index)
+        return edge
+      },
+    })
+    exploration.nodes.forEach((node, index) => indexes.set(node, index))
+    explorations.set(policy, exploration)
+    transitions.addTo(ofTransition, policy, exploration)
+    answers.addTo(ofAnswer, policy, exploration)
+  }
+  return { explorations, ofTransition, ofAnswer }
+}

@@ -1,0 +1,50 @@
+/** A real store whose commits can be held, or refused with the error that a database would give. */
+import type { StorePort } from '../../src/actors/ports.js'
+import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal.js'
+
+export interface TroubledStore extends StorePort {
+  /** Commits and reads fail with this from now on; null: they work. */
+  trouble: (Error & { code?: string }) | null
+  /** Commits wait for the returned function to be called. */
+  hold(): () => void
+  /** Every committed batch, in order: `event` of each write. */
+  readonly committed: string[][]
+}
+
+export const busy = (): Error & { code: string } =>
+  Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+
+export async function openTroubledStore(database = ':memory:'): Promise<TroubledStore> {
+  const store = await openStore(parseOptions(engineOptionsSchema, { database }, 'test'))
+  let gate: Promise<void> = Promise.resolve()
+  const committed: string[][] = []
+  const own = {
+    trouble: null as (Error & { code?: string }) | null,
+    committed,
+    hold: () => {
+      let release = (): void => undefined
+      gate = new Promise((resolve) => {
+        release = resolve
+      })
+      return release
+    },
+  }
+  return new Proxy(store as TroubledStore, {
+    get(target, name) {
+      if (name in own) return Reflect.get(own, name) as unknown
+      const member = Reflect.get(target, name) as unknown
+      if (typeof member !== 'function') return member
+      return async (...args: unknown[]) => {
+        if (name === 'isPassing') return (member as (...args: unknown[]) => unknown).apply(target, args)
+        if (own.trouble !== null && name !== 'close') throw own.trouble
+        if (name === 'commit') await gate
+        const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+        if (name === 'commit') committed.push((args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event))
+        return result
+      }
+    },
+    set(_target, name, value) {
+      return Reflect.set(own, name, value)
+    },
+  })
+}
