@@ -31,6 +31,7 @@ import { setBox, setLabel } from './typeset.js'
  * @property {string} [placement]      ELK's node placement strategy.
  * @property {number} [finalRows]      Rows in which a box of nothing but finals is set.
  * @property {Readonly<Record<string, string>>} [layering] By box id: an ELK strategy, or `<most boxes in a row> wide`.
+ * @property {readonly string[]} [wide] Boxes that are to be as wide as their own text.
  * @property {Readonly<Record<string, string>>} [homes]    By arrow key: the box in which its label stands.
  *
  * @typedef {object} Known             What is known of a box while ELK works.
@@ -133,6 +134,14 @@ function nodeOf(box, known, hints) {
   const { width, height } = text.head
   if (box.boxes.length === 0) return { id: box.id, width, height }
   children.push(...box.boxes.map((child) => nodeOf(child, known, hints)))
+  // ELK has no least width for a box with others in it; a box of that width within it does as well.
+  if (hints.wide?.includes(box.id)) {
+    children.push({
+      id: `${box.id} width`,
+      width: Math.max(width, text.foot?.width ?? 0) - 2 * SIDE,
+      height: 1,
+    })
+  }
   const bottom = BELOW + (text.foot?.height ?? 0)
   const layoutOptions = {
     ...layered,

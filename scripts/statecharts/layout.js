@@ -7,6 +7,7 @@
  */
 import { placeColumn } from './elk.js'
 import { placeHeads } from './heads.js'
+import { geometryOf, overlapsIn } from './geometry.js'
 import { hintsFor } from './hints.js'
 import { legendOf } from './legend.js'
 import { straighten } from './straighten.js'
@@ -14,6 +15,7 @@ import { setBox } from './typeset.js'
 
 /**
  * @typedef {import('./drawing.js').Drawing} Drawing
+ * @typedef {import('./drawing.js').Box} Box
  * @typedef {import('./elk.js').Part} Part
  * @typedef {import('./elk.js').PlacedBox} PlacedBox
  * @typedef {import('./elk.js').PlacedArrow} PlacedArrow
@@ -41,7 +43,7 @@ export async function pictureOf(drawing) {
   /** @type {Part[]} */
   const columns = []
   for (const box of isParallel ? root.boxes : [root]) {
-    columns.push(placeHeads(straighten(await placeColumn(drawing, box, isParallel, hintsFor(box.id)))))
+    columns.push(await legibleColumn(drawing, box, isParallel))
   }
   const legend = legendOf(drawing)
   const chart = isParallel
@@ -64,6 +66,43 @@ export async function pictureOf(drawing) {
     arrows: sheet.arrows,
     legend: { ...placed, x: placed.x + MARGIN, y: placed.y + MARGIN, legend },
   }
+}
+
+/**
+ * A column with nothing on top of anything else: with its hints if they still do, else without.
+ * @param {Drawing} drawing
+ * @param {Box} box
+ * @param {boolean} isRegion
+ * @returns {Promise<Part>}
+ */
+async function legibleColumn(drawing, box, isRegion) {
+  const hints = hintsFor(box.id)
+  /** @type {{ part: Part, faults: number }[]} */
+  const tried = []
+  for (const each of [hints, {}]) {
+    const column = await placeColumn(drawing, box, isRegion, each).catch(() => null)
+    if (!column) continue
+    const wide = tooNarrow(column)
+    const part = finished(
+      wide.length === 0 ? column : await placeColumn(drawing, box, isRegion, { ...each, wide }),
+    )
+    const faults = overlapsIn(geometryOf(part)).length
+    if (faults === 0) return part
+    tried.push({ part, faults })
+  }
+  const [best] = tried.sort((a, b) => a.faults - b.faults)
+  if (!best) throw new RangeError(`ELK cannot lay out ${box.id}`)
+  return best.part
+}
+
+/** @param {Part} column */
+const finished = (column) => placeHeads(straighten(column))
+
+/** @param {Part} column */
+function tooNarrow({ boxes }) {
+  return boxes
+    .filter(({ text, width }) => Math.max(text.head.width, text.foot?.width ?? 0) > width)
+    .map(({ box }) => box.id)
 }
 
 /** @param {Drawing} drawing */

@@ -63,7 +63,8 @@ export class ProcessActor {
   #wake: () => void = () => undefined
   #asked = new Set<string>()
   #frozen = false
-  #toldErrors = new Set<string>()
+  /** Why the last signal to a member failed, by pid. */
+  #errors = new Map<number, string>()
 
   constructor(options: ProcessActorOptions) {
     this.#options = options
@@ -258,7 +259,10 @@ export class ProcessActor {
     report({
       type: 'process.survived',
       attempt,
-      survivors: members ?? [],
+      survivors: (members ?? []).map((member) => {
+        const error = this.#errors.get(member.pid)
+        return error === undefined ? member : { ...member, error }
+      }),
       ...(members === null ? { error: 'the process tree could not be read' } : {}),
     })
   }
@@ -286,10 +290,9 @@ export class ProcessActor {
   #report(failures: readonly { readonly pid: number; readonly error: string }[]): void {
     const { attempt, report } = this.#options
     for (const { pid, error } of failures) {
-      const told = `${error} for pid ${String(pid)}`
-      if (this.#toldErrors.has(told)) continue
-      this.#toldErrors.add(told)
-      report({ type: 'process.signal-failed', attempt, error: told })
+      if (this.#errors.get(pid) === error) continue
+      this.#errors.set(pid, error)
+      report({ type: 'process.signal-failed', attempt, error: `${error} for pid ${String(pid)}` })
     }
   }
 

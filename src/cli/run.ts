@@ -114,7 +114,7 @@ const supervise = async (
   const startedAt = performance.now()
   const elapsedMs = (): number => performance.now() - startedAt
   const events = run.events({ output: isJson ? 'lines' : 'bytes' })
-  const status = new StatusLine(stderr, () => (isQuiet ? '' : statusText(run, elapsedMs())))
+  const status = new StatusLine(isQuiet ? null : stderr, () => statusText(run, elapsedMs()))
   const notes = notesOn(status, isQuiet)
   const printed = isJson ? printEventsAsJson(events) : printOutput(run, events, status, notes)
   const end = await awaitEnd(engine, run, signals)

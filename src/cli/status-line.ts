@@ -6,17 +6,17 @@ const ERASE_LINE = '\r\u001b[K'
 const NEWLINE = 10
 
 export class StatusLine {
-  readonly #terminal: Sink
+  readonly #terminal: Sink | null
   readonly #describe: () => string
   readonly #timer: NodeJS.Timeout | null
   #isShown = false
   #isLineOpen = false
 
-  /** Does nothing where `terminal` is none. */
-  constructor(terminal: Sink, describe: () => string) {
-    this.#terminal = terminal
+  /** Without a sink, or with one that is no terminal, there is no line. */
+  constructor(sink: Sink | null, describe: () => string) {
+    this.#terminal = sink?.isTerminal ? sink : null
     this.#describe = describe
-    this.#timer = terminal.isTerminal ? setInterval(() => void this.#draw(), DRAW_EVERY_MS) : null
+    this.#timer = this.#terminal === null ? null : setInterval(() => void this.#draw(), DRAW_EVERY_MS)
     this.#timer?.unref()
   }
 
@@ -30,7 +30,7 @@ export class StatusLine {
   async hide(): Promise<void> {
     if (!this.#isShown) return
     this.#isShown = false
-    await this.#terminal.write(ERASE_LINE)
+    await this.#terminal?.write(ERASE_LINE)
   }
 
   async end(): Promise<void> {
@@ -39,9 +39,10 @@ export class StatusLine {
   }
 
   async #draw(): Promise<void> {
+    const terminal = this.#terminal
     // A terminal that is behind is not helped by more.
-    if (this.#isLineOpen || this.#terminal.isBehind) return
+    if (terminal === null || this.#isLineOpen || terminal.isBehind) return
     this.#isShown = true
-    await this.#terminal.write(`${ERASE_LINE}${this.#describe().slice(0, this.#terminal.columns - 1)}`)
+    await terminal.write(`${ERASE_LINE}${this.#describe().slice(0, terminal.columns - 1)}`)
   }
 }

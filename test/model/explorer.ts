@@ -1,7 +1,8 @@
 /**
  * Breadth-first exploration of everything that can happen in a model, with a judgement on every edge.
  *
- * Owns: the walk, the shortest path to each violation, and the graph that reachability questions are asked of.
+ * Owns: the walk, the shortest path to each violation, and the graph that reachability questions are asked of. It does not go on behind a
+ *   violation: what follows from a fault is not another one.
  * Does not own: what a node is, which events are offered in it, nor what is right.
  */
 
@@ -114,10 +115,9 @@ class Walk<Node, Offered extends Offer, E extends Edge<Node, Offered>> {
       this.edgeCount += 1
       const edge = this.#take(index, node, offer)
       if (edge === undefined) continue
-      for (const check of this.#checksOf(edge)) {
-        if (!check.holds(edge)) this.#report(check.id, check.claim, index, offer.label)
-      }
-      if (edge.after !== node) {
+      const broken = this.#checksOf(edge).filter(({ holds }) => !holds(edge))
+      for (const { id, claim } of broken) this.#report(id, claim, index, offer.label)
+      if (broken.length === 0 && edge.after !== node) {
         const to = this.#add(edge.after, index, offer.label)
         if (to !== index) this.graph.push({ from: index, to, offer })
       }
@@ -215,6 +215,12 @@ export const reaching = <Node, Offered extends Offer>(
   // A set is walked in the order of insertion, what is added on the way included.
   for (const index of found) for (const source of sources.get(index) ?? []) found.add(source)
   return found
+}
+
+/** The checks that a chart keeps: only these can tell what a planted fault breaks. */
+export const keptBy = <E>(checks: readonly Check<E>[], violations: readonly Violation[]): readonly Check<E>[] => {
+  const broken = new Set(violations.map(({ claim }) => claim))
+  return checks.filter(({ claim }) => !broken.has(claim))
 }
 
 /** One line per exploration, and the shortest path to each kind of violation. */

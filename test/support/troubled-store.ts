@@ -33,9 +33,8 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
     get(target, name) {
       if (name in own) return Reflect.get(own, name) as unknown
       const member = Reflect.get(target, name) as unknown
-      if (typeof member !== 'function') return member
+      if (typeof member !== 'function' || name === 'isPassing') return member
       return async (...args: unknown[]) => {
-        if (name === 'isPassing') return (member as (...args: unknown[]) => unknown).apply(target, args)
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)

@@ -54,7 +54,9 @@ export class LineFramer {
     if (keptBytes < to - from) this.#isOverlong = true
     const neededBytes = this.#heldBytes + keptBytes
     if (neededBytes > this.#held.length) {
-      const grown = Buffer.allocUnsafe(Math.min(this.#maxBytes + 1, Math.max(neededBytes, 2 * this.#held.length, MIN_CAPACITY_BYTES)))
+      const grown = Buffer.allocUnsafe(
+        Math.min(this.#maxBytes + 1, Math.max(neededBytes, 2 * this.#held.length, MIN_CAPACITY_BYTES)),
+      )
       this.#held.copy(grown, 0, 0, this.#heldBytes)
       this.#held = grown
     }

@@ -285,9 +285,9 @@ export const runSetup = setup({
           ? context.evidence
           : [{ attempt: context.attempt, kind: 'never-launched' as const, at: event.at }],
     }),
-    noteSurvivors: assign(({ event }) => {
+    noteSurvivors: assign(({ context, event }) => {
       const { survivors, error } = as<'process.survived'>(event)
-      return { survivors, lastError: error ?? null }
+      return { survivors, lastError: error ?? context.lastError }
     }),
     noteSignalError: assign({ lastError: ({ event }) => as<'process.signal-failed'>(event).error }),
     countRetry: assign({ retries: ({ context }) => context.retries + 1 }),

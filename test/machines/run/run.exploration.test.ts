@@ -4,32 +4,39 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { runMachine } from '../../../src/machines/run/run.machine.js'
-import { describe as describeExploration } from '../../model/explorer.js'
+import { describe as figuresOf, keptBy } from '../../model/explorer.js'
 import { transitionsOf } from '../../model/pure-machine.js'
-import { checksOf, explorationsIn } from '../../model/run/exploration.js'
-import type { Traced } from '../../model/run/exploration.js'
+import { checksOf, exploreLawless, exploreRun, featuresOf, modelOf } from '../../model/run/exploration.js'
+import { hunt } from '../../model/run/hunt.js'
 import { deadEnds, endless, stuck } from '../../model/run/liveness.js'
+import type { RunExploration } from '../../model/run/liveness.js'
+import { actionMutants, guardMutants, transitionMutants } from '../../model/run/mutants.js'
+import type { Mutant } from '../../model/run/mutants.js'
+import { PLANTED, survivorsOf, tableOf, without } from '../../model/run/planted.js'
+import { exploreLegal } from '../../model/run/uses.js'
+import type { Uses } from '../../model/run/uses.js'
 
-const EXPLORATION_TIMEOUT_MS = 240_000
-/** The largest one-shot and the largest interactive alphabet: in a world without law more would only repeat them. */
-const LAWLESS = ['one-shot, both hooks', 'interactive, fallback, finalize hook']
+/** Seconds on an idle core; the limit is for a busy machine. */
+const TIMEOUT_MS = 240_000
 
-let legal: readonly Traced[] = []
-let lawless: readonly Traced[] = []
+let uses: Uses
+let legal: readonly RunExploration[] = []
+let lawless: readonly RunExploration[] = []
 
 beforeAll(() => {
-  legal = explorationsIn('legal')
-  lawless = explorationsIn('anything', LAWLESS)
-  for (const { exploration } of [...legal, ...lawless]) console.log(describeExploration(exploration))
-}, EXPLORATION_TIMEOUT_MS)
+  uses = exploreLegal()
+  legal = [...uses.explorations.values()]
+  lawless = exploreLawless()
+  for (const exploration of [...legal, ...lawless]) console.log(figuresOf(exploration))
+}, TIMEOUT_MS)
 
 const asked = new Set<string>()
 
-const violationsOf = (id: string, traced: readonly Traced[]): string[] =>
-  traced.flatMap(({ exploration }) =>
-    exploration.violations
+const violationsOf = (id: string, explorations: readonly RunExploration[]): string[] =>
+  explorations.flatMap(({ name, violations }) =>
+    violations
       .filter((violation) => violation.id === id)
-      .map(({ claim, path }) => `${exploration.name}: ${claim}: ${path.join(' → ')}`),
+      .map(({ claim, path }) => `${name}: ${claim}: ${path.join(' → ')}`),
   )
 
 /** The claim of a test on every edge of every exploration. */
@@ -106,21 +113,65 @@ describe('the exploration itself', () => {
   })
 
   test('INV-4: from every reachable state the run can come to its end', () => {
-    expect(legal.flatMap(({ exploration }) => [...deadEnds(exploration), ...stuck(exploration)])).toEqual([])
+    expect(legal.flatMap((exploration) => [...deadEnds(exploration), ...stuck(exploration)])).toEqual([])
   })
 
   test('INV-4: in a fair world a run that is to end does end, with nobody ordering anything', () => {
-    expect(legal.flatMap(({ exploration }) => endless(exploration))).toEqual([])
+    expect(legal.flatMap(endless)).toEqual([])
   })
 
   test('INV-10: every transition of the chart is taken in a legal world, but those against an unlawful one', () => {
-    const taken = new Set(legal.flatMap((traced) => [...traced.taken]))
     // Before a launch was answered an agent has said nothing, and who asks the agent to end has an intent already.
     const isUnlawful = /^run\.work\.open\.(active|finishing): process\.launch-failed|^run\.process\.asking: intent\.recorded/
-    expect(transitionsOf(runMachine).filter((name) => !taken.has(name) && !isUnlawful.test(name))).toEqual([])
+    const untaken = transitionsOf(runMachine).filter((name) => !uses.ofTransition.has(name))
+    expect(untaken.filter((name) => !isUnlawful.test(name))).toEqual([])
   })
 
   test('INV-10: every check of the model is asked for by a test of its rule', () => {
     expect(checksOf('legal').filter(({ id }) => !asked.has(id))).toEqual([])
+  })
+})
+
+/** Only the claims that the chart itself keeps are asked. */
+describe('planted faults', () => {
+  const judge = (title: string, mutants: readonly Mutant[], rows: 'all' | 'alive') => {
+    const checks = keptBy(checksOf('legal'), legal.flatMap(({ violations }) => violations))
+    const verdicts = mutants.map((mutant) => hunt(mutant, uses, checks))
+    console.log(tableOf(title, verdicts, rows))
+    expect(survivorsOf(verdicts)).toEqual([])
+  }
+
+  test('INV-3: each invariant finds a fault planted against it, without the help of another claim', { timeout: TIMEOUT_MS }, () => {
+    const verdicts = PLANTED.map(([id, mutant]) => {
+      const checks = checksOf('legal').filter((check) => check.id === id)
+      return { ...hunt(mutant, uses, checks), id }
+    })
+    console.log(tableOf('the run chart, with one invariant asked', verdicts, 'all'))
+    expect(verdicts.filter(({ killer, id }) => killer?.id !== id)).toEqual([])
+  })
+
+  test('INV-10: every guard that always says yes, or always no, breaks a claim', { timeout: TIMEOUT_MS }, () => {
+    judge('the run chart, guards', guardMutants(uses), 'all')
+  })
+
+  test('INV-2: every action and every effect that is left out breaks a claim', { timeout: TIMEOUT_MS }, () => {
+    judge('the run chart, actions and effects', actionMutants(uses), 'all')
+  })
+
+  test('INV-4: every transition that is left out, or has lost its guard, breaks a claim', { timeout: TIMEOUT_MS }, () => {
+    judge('the run chart, transitions', transitionMutants(uses), 'alive')
+  })
+
+  test('INV-4: a ladder without its KILL step, and a tree whose end nobody hears, do not pass for live', { timeout: TIMEOUT_MS }, () => {
+    const policy = 'one-shot, both hooks'
+    const explored = (mutant: Mutant | undefined) => {
+      const machine = mutant?.machine() ?? runMachine
+      return exploreRun(modelOf('legal', policy, featuresOf(policy), { checks: [], machine }))
+    }
+    const isKillStep = ({ name }: Mutant): boolean => name.startsWith('without run.process.term-sent: xstate.after.')
+    expect(endless(explored(transitionMutants(uses).find(isKillStep))).length).toBeGreaterThan(0)
+    const unheard = explored(without('announceTreeConfirmed'))
+    expect(stuck(unheard).length).toBeGreaterThan(0)
+    expect(deadEnds(unheard).length).toBeGreaterThan(0)
   })
 })

@@ -32,6 +32,12 @@ function policy(
   return { isInteractive, candidates, canAsk, hasFinalize, hasDeliver }
 }
 
+export const featuresOf = (name: string): Features => {
+  const features = POLICIES[name]
+  if (features === undefined) throw new Error(`no policy is called ${name}`)
+  return features
+}
+
 /** In a world without law only the invariants are promised. */
 export const checksOf = (mode: Mode): readonly RunCheck[] =>
   mode === 'anything' ? invariants : [...invariants, ...intents, ...ladder, ...turnChecks, ...attemptChecks]
@@ -43,38 +49,13 @@ export const modelOf = (
   options: Partial<RunModelOptions> = {},
 ): RunModel => runModel({ name: `run (${mode}; ${name})`, features, mode, checks: checksOf(mode), ...options })
 
-/** The explorations of every policy in one world; each is made once. */
-export const explorationsIn = (mode: Mode, policies: readonly string[] = Object.keys(POLICIES)): readonly Traced[] =>
-  policies.map((name) => {
-    const key = `${mode} ${name}`
-    const known = made.get(key)
-    if (known !== undefined) return known
-    const taken = new Set<string>()
-    const model = modelOf(mode, name, POLICIES[name] ?? fail(name), { isTraced: true })
-    const exploration = exploreRun({
-      ...model,
-      take: (node, offer) => {
-        const edge = model.take(node, offer)
-        for (const transition of edge.taken) taken.add(transition)
-        return edge
-      },
-    })
-    const traced = { exploration, taken }
-    made.set(key, traced)
-    return traced
-  })
-
-export interface Traced {
-  readonly exploration: RunExploration
-  /** Names of the transitions taken at least once. */
-  readonly taken: ReadonlySet<string>
-}
-
-const made = new Map<string, Traced>()
-
-const fail = (name: string): never => {
-  throw new Error(`no policy is called ${name}`)
-}
-
 export const exploreRun = (model: RunModel, options: Partial<ExploreOptions> = {}): RunExploration =>
   explore(model, { maxStates: MAX_STATES, ...options })
+
+/** The worlds without law that are explored: of each feature one that is on, and one that is off. */
+const LAWLESS = ['one-shot, both hooks', 'interactive, fallback, finalize hook']
+
+export const exploreLawless = (): readonly RunExploration[] =>
+  Object.entries(POLICIES)
+    .filter(([name]) => LAWLESS.includes(name))
+    .map(([name, features]) => exploreRun(modelOf('anything', name, features)))

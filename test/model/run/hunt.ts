@@ -2,7 +2,7 @@
 import type { Violation } from '../explorer.js'
 import { ROBUST } from '../explorer.js'
 import { isSame } from './checks/check.js'
-import { exploreRun, modelOf, POLICIES } from './exploration.js'
+import { exploreRun, featuresOf, modelOf, POLICIES } from './exploration.js'
 import type { RunExploration } from './liveness.js'
 import type { RunModel } from './model.js'
 import type { Mutant } from './mutants.js'
@@ -21,11 +21,17 @@ export interface Verdict {
   readonly killer: Violation | null
 }
 
-type Models = ReadonlyMap<string, RunModel>
+/** The faulty chart under each policy, made when it is asked for. */
+type Models = (policy: string) => RunModel
 
 const modelsOf = ({ machine, lostEffect }: Mutant, checks?: RunModel['checks']): Models => {
   const options = { machine: machine(), lostEffect, ...(checks === undefined ? {} : { checks }) }
-  return new Map(Object.entries(POLICIES).map(([name, features]) => [name, modelOf('legal', name, features, options)]))
+  const made = new Map<string, RunModel>()
+  return (policy) => {
+    const model = made.get(policy) ?? modelOf('legal', policy, featuresOf(policy), options)
+    made.set(policy, model)
+    return model
+  }
 }
 
 const judge = (model: RunModel, edge: RunEdge): { readonly id: string; readonly claim: string } | undefined => {
@@ -55,37 +61,34 @@ const walk = (model: RunModel, path: readonly string[]): Violation | null => {
 
 const tryUses = (models: Models, uses: readonly Use[]): Violation | null => {
   for (const { policy, path } of uses) {
-    const model = models.get(policy)
-    const violation = model === undefined ? null : walk(model, path())
+    const violation = walk(models(policy), path())
     if (violation !== null) return violation
   }
   return null
 }
 
 const exploreAll = (models: Models): Violation | null => {
-  for (const model of models.values()) {
-    const [violation] = exploreRun(model, { stopAt: () => true }).violations
+  for (const policy of Object.keys(POLICIES)) {
+    const [violation] = exploreRun(models(policy), { stopAt: () => true }).violations
     if (violation !== undefined) return violation
   }
   return null
 }
 
-/** What can be seen of an edge from outside; the order in which one step raises its own events cannot. */
+/** What an edge amounts to. The regions are apart: in which order one step has their events and effects does not matter. */
 const resultOf = ({ after, effects, raised }: RunEdge) => [
   after.snapshot.value,
   after.context,
   [...after.timers.values()],
-  effects,
+  effects.map((effect) => JSON.stringify(effect)).sort(),
   [...raised].sort(),
 ]
 
 /** Whether the faulty chart does what the chart does on every edge that can meet the fault. Then it reaches the same nodes, too. */
 const isNoDifferent = (mutant: Mutant, models: Models, { explorations }: Uses): boolean => {
   const isSameIn = (policy: string, { nodes }: RunExploration): boolean => {
-    const features = POLICIES[policy]
-    const faulty = models.get(policy)
-    if (features === undefined || faulty === undefined) return false
-    const right = modelOf('legal', policy, features)
+    const faulty = models(policy)
+    const right = modelOf('legal', policy, featuresOf(policy))
     const machine = mutant.machine()
     const transplanted = (node: RunNode): RunNode => {
       const { value, context } = node.snapshot

@@ -42,9 +42,13 @@ export const guardMutants = ({ ofAnswer }: Uses): readonly Mutant[] =>
 /** Each action and each effect, left out. */
 export const actionMutants = ({ ofTransition }: Uses): readonly Mutant[] =>
   actionsOf(runMachine).map((action) => {
-    const users = declaredIn(runMachine).filter(({ actions }) => actions.flatMap(namedOf).includes(action))
+    const isNamed = (actions: readonly unknown[]): boolean => actions.flatMap(namedOf).includes(action)
+    const users = declaredIn(runMachine).filter(
+      ({ actions, source, target }) =>
+        isNamed(actions) || isNamed(source.exit) || target?.some(({ entry }) => isNamed(entry)),
+    )
     const uses = users.flatMap((transition) => ofTransition.get(nameOf(transition)) ?? [])
-    // On entry or exit of a state: it may show anywhere.
+    // A state is also entered and left with its parents: these places come first, and are not the only ones.
     const found = { uses: uses.length > 0 ? uses : null, concerns: anywhere }
     return action.includes('.')
       ? { name: `without effect ${action}`, machine: () => runMachine, lostEffect: action, ...found }

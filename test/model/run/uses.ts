@@ -20,6 +20,7 @@ export interface Use {
 }
 
 export interface Uses {
+  /** The explorations of the chart itself, by policy. */
   readonly explorations: ReadonlyMap<string, RunExploration>
   readonly ofTransition: ReadonlyMap<string, readonly Use[]>
   /** By guard and answer: `isForcedNow = true`. */
@@ -70,7 +71,8 @@ class Ledger {
   }
 }
 
-export const findUses = (): Uses => {
+/** Explores the chart under every policy in a legal world, and notes what is used where. */
+export const exploreLegal = (): Uses => {
   const explorations = new Map<string, RunExploration>()
   const ofTransition = new Map<string, Use[]>()
   const ofAnswer = new Map<string, Use[]>()
@@ -78,7 +80,7 @@ export const findUses = (): Uses => {
     const [transitions, answers] = [new Ledger(), new Ledger()]
     const given = new Set<string>()
     const machine = withWitness((guard, answer) => given.add(`${guard} = ${answer}`))
-    const model = modelOf('legal', policy, features, { machine, isTraced: true, checks: [] })
+    const model = modelOf('legal', policy, features, { machine, isTraced: true })
     const indexes = new Map<RunNode, number>()
     const exploration = exploreRun({
       ...model,

@@ -1,9 +1,9 @@
 /** Gemini CLI: `gemini --output-format stream-json`. Its retries are told on stderr only. */
-import type { Protocol } from '../../actors/ports.js'
-import { frameProtocol } from './frame-protocol.js'
-import { FrameTable, by } from './frame-table.js'
-import { PROGRESS, TRAFFIC, USER_ECHO, completion, toolClosed, toolOpened } from './frame-meaning.js'
-import { textAt } from './json-value.js'
+import type { Protocol } from '../../../actors/ports.js'
+import { frameProtocol } from '../frames/frame-protocol.js'
+import { FrameTable, by } from '../frames/frame-table.js'
+import { PROGRESS, TRAFFIC, USER_ECHO, completion, toolClosed, toolOpened } from '../frames/frame-meaning.js'
+import { textAt } from '../frames/json-value.js'
 
 /** What each frame of Gemini CLI is. */
 const FRAMES = new FrameTable(

@@ -4,7 +4,7 @@
  * Most meanings need nothing but the frame's type. The others carry a `read`, which is given the parsed frame: an empty object when the
  * line was cut or is no JSON, so that the type alone still counts.
  */
-import type { RetryNotice } from '../../actors/ports.js'
+import type { RetryNotice } from '../../../actors/ports.js'
 
 export interface Completion {
   /** Absent: as the last standing said, or well. */
@@ -40,20 +40,31 @@ export interface ToolLook {
   readonly isDelta?: boolean
 }
 
+/** A question to a person. */
+export interface Asking {
+  readonly id: string
+  /** The tool call that it is about. */
+  readonly tool?: ToolLook | null
+}
+
 interface Reading<Is extends string, T> {
   readonly is: Is
   readonly read: (frame: unknown) => T
 }
 
 export type Meaning = (
-  | { readonly is: 'progress' | 'traffic' | 'user-echo' | 'unknown' | 'completion-signal' | 'cancel-acknowledged' }
+  | {
+      readonly is:
+        'progress' | 'traffic' | 'user-echo' | 'unknown' | 'completion-signal' | 'cancel-acknowledged'
+    }
   | Reading<'completion', Completion | null>
   | Reading<'standing', Standing | null>
   | Reading<'retry-notice', RetryNotice | null>
   | Reading<'tool-opened', readonly ToolName[]>
   | Reading<'tool-updated', ToolLook | null>
   | Reading<'tool-closed', readonly string[]>
-  | Reading<'person-asked' | 'person-answered', string | null>
+  | Reading<'person-asked', Asking | null>
+  | Reading<'person-answered', string | null>
 ) & {
   /** The frame is for the library that speaks the protocol, too. */
   readonly isAddressed?: true
@@ -73,19 +84,41 @@ export const COMPLETION_SIGNAL: Meaning = { is: 'completion-signal' }
 export const CANCEL_ACKNOWLEDGED: Meaning = { is: 'cancel-acknowledged' }
 
 /** The turn is over. Null: it is not, and the frame is traffic. */
-export const completion = (read: (frame: unknown) => Completion | null): Meaning => ({ is: 'completion', read })
+export const completion = (read: (frame: unknown) => Completion | null): Meaning => ({
+  is: 'completion',
+  read,
+})
 /** Says how the turn stands: progress when well, traffic when not. Null: traffic. */
 export const standing = (read: (frame: unknown) => Standing | null): Meaning => ({ is: 'standing', read })
 /** The agent waits for its model: traffic, for people. Null: plain traffic. */
-export const retryNotice = (read: (frame: unknown) => RetryNotice | null): Meaning => ({ is: 'retry-notice', read })
+export const retryNotice = (read: (frame: unknown) => RetryNotice | null): Meaning => ({
+  is: 'retry-notice',
+  read,
+})
 /** Tool calls begin: progress, once. None at the top level: progress all the same. */
-export const toolOpened = (read: (frame: unknown) => readonly ToolName[]): Meaning => ({ is: 'tool-opened', read })
+export const toolOpened = (read: (frame: unknown) => readonly ToolName[]): Meaning => ({
+  is: 'tool-opened',
+  read,
+})
 /** A tool call is shown again: progress only when something moved (K3). */
-export const toolUpdated = (read: (frame: unknown) => ToolLook | null): Meaning => ({ is: 'tool-updated', read })
+export const toolUpdated = (read: (frame: unknown) => ToolLook | null): Meaning => ({
+  is: 'tool-updated',
+  read,
+})
 /** Tool calls end: likewise. */
-export const toolClosed = (read: (frame: unknown) => readonly string[]): Meaning => ({ is: 'tool-closed', read })
-/** A person is asked: progress, and from here on silence is theirs. The id names the question. */
-export const personAsked = (read: (frame: unknown) => string | null): Meaning => ({ is: 'person-asked', read })
-export const personAnswered = (read: (frame: unknown) => string | null): Meaning => ({ is: 'person-answered', read })
+export const toolClosed = (read: (frame: unknown) => readonly string[]): Meaning => ({
+  is: 'tool-closed',
+  read,
+})
+/** A person is asked: progress, and from here on silence is theirs. */
+export const personAsked = (read: (frame: unknown) => Asking | null): Meaning => ({
+  is: 'person-asked',
+  read,
+})
+/** The question of that id is answered, or taken back. */
+export const personAnswered = (read: (frame: unknown) => string | null): Meaning => ({
+  is: 'person-answered',
+  read,
+})
 
 export const addressed = (meaning: Meaning): Meaning => ({ ...meaning, isAddressed: true })

@@ -4,13 +4,13 @@
  * Owns: the way of a byte to a fact: line, frame, meaning, fact. Only what the meaning needs is decoded.
  * Does not own: what frames mean (the table), and what they add up to (the facts).
  */
-import type { OpenTool, OutputStream, ProtocolSession, ProtocolSink } from '../../actors/ports.js'
+import type { OpenTool, OutputStream, ProtocolSession, ProtocolSink } from '../../../actors/ports.js'
 import { PROGRESS, TRAFFIC } from './frame-meaning.js'
 import type { Meaning } from './frame-meaning.js'
 import type { FrameTable } from './frame-table.js'
 import { endOfValue, firstElement, isArray, isObject, nextElement, skipSpace } from './json-scan.js'
 import { parseFrame } from './json-value.js'
-import { LineFramer } from './line-framer.js'
+import { LineFramer } from '../line-framer.js'
 import { TurnFacts } from './turn-facts.js'
 
 const BYTE_ORDER_MARK = 0xef
@@ -79,7 +79,7 @@ export class FrameSession implements ProtocolSession {
 
   /** A JSON-RPC batch: its members are frames like any other. */
   #takeBatch(bytes: Buffer, start: number, end: number): void {
-    for (let from = firstElement(bytes, start, end); from >= 0; ) {
+    for (let from = firstElement(bytes, start, end); from >= 0;) {
       const to = endOfValue(bytes, from, end)
       if (isObject(bytes, from)) this.#apply(this.#table.meaningOf(bytes, from, to), bytes, from, to)
       else this.facts.unknown(NO_FRAME)
@@ -148,7 +148,8 @@ export const applyMeaning = (facts: TurnFacts, meaning: Meaning, frame: unknown)
       return
     case 'person-asked': {
       const read = meaning.read(frame)
-      if (read !== null) facts.asked(read)
+      if (read?.tool != null) facts.tools([read.tool])
+      if (read !== null) facts.asked(read.id)
       return
     }
     case 'person-answered': {

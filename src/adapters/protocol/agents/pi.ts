@@ -1,8 +1,8 @@
 /** Pi: `pi --mode json` for one prompt, `pi --mode rpc` for a conversation. The frames are the same. */
-import type { Protocol } from '../../actors/ports.js'
-import type { Dialect } from './driven-session.js'
-import { drivenProtocol, frameProtocol } from './frame-protocol.js'
-import { FrameTable, by } from './frame-table.js'
+import type { Protocol } from '../../../actors/ports.js'
+import type { Dialect } from '../frames/driven-session.js'
+import { drivenProtocol, frameProtocol } from '../frames/frame-protocol.js'
+import { FrameTable, by } from '../frames/frame-table.js'
 import {
   CANCEL_ACKNOWLEDGED,
   COMPLETION_SIGNAL,
@@ -17,9 +17,9 @@ import {
   toolClosed,
   toolOpened,
   toolUpdated,
-} from './frame-meaning.js'
-import { listAt, numberAt, textAt, valueAt } from './json-value.js'
-import type { PermissionOption, PermissionOptions } from './permission-desk.js'
+} from '../frames/frame-meaning.js'
+import { listAt, numberAt, textAt, valueAt } from '../frames/json-value.js'
+import type { PermissionOption, PermissionOptions } from '../frames/permission-desk.js'
 
 const toolId = (frame: unknown): string | undefined => textAt(frame, 'toolCallId')
 
@@ -35,7 +35,18 @@ const ofAssistant = (whenWell: typeof PROGRESS) =>
   by('message.stopReason', { error: failed, aborted: failed }, { other: whenWell, absent: whenWell })
 
 const byRole = (assistant: ReturnType<typeof ofAssistant>) =>
-  by('message.role', { assistant, toolResult: PROGRESS, user: USER_ECHO, system: USER_ECHO }, { other: TRAFFIC })
+  by(
+    'message.role',
+    { assistant, toolResult: PROGRESS, user: USER_ECHO, system: USER_ECHO },
+    { other: TRAFFIC },
+  )
+
+const asked = addressed(
+  personAsked((frame) => {
+    const id = textAt(frame, 'id')
+    return id === undefined ? null : { id }
+  }),
+)
 
 /** What each frame of pi is. */
 const FRAMES = new FrameTable(
@@ -55,13 +66,19 @@ const FRAMES = new FrameTable(
     tool_execution_update: toolUpdated((frame) => {
       const id = toolId(frame)
       if (id === undefined) return null
-      return { id, title: textAt(frame, 'toolName'), parts: { output: valueAt(frame, 'partialResult.content') } }
+      return {
+        id,
+        title: textAt(frame, 'toolName'),
+        parts: { output: valueAt(frame, 'partialResult.content') },
+      }
     }),
     tool_execution_end: toolClosed((frame) => [toolId(frame) ?? ''].filter((id) => id !== '')),
     turn_end: TRAFFIC,
     // The agent stops here, and begins again when it retries; newer versions say in the end that they have settled.
     agent_end: by('willRetry', { true: TRAFFIC }, { other: COMPLETION_SIGNAL, absent: COMPLETION_SIGNAL }),
-    agent_settled: completion((frame) => (valueAt(frame, 'aborted') === true ? { isOk: false, wasCancelled: true } : {})),
+    agent_settled: completion((frame) =>
+      valueAt(frame, 'aborted') === true ? { isOk: false, wasCancelled: true } : {},
+    ),
     auto_retry_start: retryNotice((frame) => ({
       attempt: numberAt(frame, 'attempt') ?? null,
       attemptsMax: numberAt(frame, 'maxAttempts') ?? null,
@@ -79,12 +96,7 @@ const FRAMES = new FrameTable(
     extension_error: TRAFFIC,
     extension_ui_request: by(
       'method',
-      Object.fromEntries(
-        ['select', 'confirm', 'input', 'editor'].map((method) => [
-          method,
-          addressed(personAsked((frame) => textAt(frame, 'id') ?? null)),
-        ]),
-      ),
+      { select: asked, confirm: asked, input: asked, editor: asked },
       { other: TRAFFIC },
     ),
     response: by(
@@ -124,7 +136,11 @@ const COMMANDS: Dialect = {
     const id = textAt(frame, 'id')
     if (id === undefined || textAt(frame, 'type') !== 'extension_ui_request') return null
     const isConfirm = textAt(frame, 'method') === 'confirm'
-    const reply = (answer: Readonly<Record<string, unknown>>) => ({ type: 'extension_ui_response', id, ...answer })
+    const reply = (answer: Readonly<Record<string, unknown>>) => ({
+      type: 'extension_ui_response',
+      id,
+      ...answer,
+    })
     return {
       request: { id, title: textAt(frame, 'title') ?? 'A question', options: optionsOf(frame), raw: frame },
       answer: (verdict) => {

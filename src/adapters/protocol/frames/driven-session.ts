@@ -4,7 +4,13 @@
  * Owns: the numbering of commands, and the order: a prompt is on its way before anything the agent says counts for its turn (K1, K11).
  * Does not own: what the commands look like (the dialect), and what comes back (the frames).
  */
-import type { OpenTool, OutputStream, ProtocolIo, ProtocolReply, ProtocolSession } from '../../actors/ports.js'
+import type {
+  OpenTool,
+  OutputStream,
+  ProtocolIo,
+  ProtocolReply,
+  ProtocolSession,
+} from '../../../actors/ports.js'
 import type { FrameSession } from './frame-session.js'
 import { PermissionDesk } from './permission-desk.js'
 import type { PermissionOptions, PermissionRequest, Verdict } from './permission-desk.js'

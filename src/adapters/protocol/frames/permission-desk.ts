@@ -4,7 +4,7 @@
  * Owns: that every question is answered, once, by a deadline: by the host, or with a refusal. A host that fails refuses.
  * Does not own: how an answer is written (the protocol), and what an open question means for the watchdogs (the run).
  */
-import type { Cancel, Clock } from '../../actors/ports.js'
+import type { Cancel, Clock } from '../../../actors/ports.js'
 
 const OPEN_MAX = 64
 const DEFAULT_TIMEOUT_MS = 600_000
@@ -42,7 +42,8 @@ export interface PermissionOptions {
 }
 
 /** `cancelled`: nobody refused, but the answer has no use any more. */
-export type Verdict = { readonly is: 'chosen'; readonly option: PermissionOption } | { readonly is: 'refused' | 'cancelled' }
+export type Verdict =
+  { readonly is: 'chosen'; readonly option: PermissionOption } | { readonly is: 'refused' | 'cancelled' }
 
 const REFUSED: Verdict = { is: 'refused' }
 const CANCELLED: Verdict = { is: 'cancelled' }

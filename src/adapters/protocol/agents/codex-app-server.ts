@@ -1,10 +1,21 @@
 /** Codex: `codex app-server`, for a host that speaks to it itself. */
-import type { Protocol } from '../../actors/ports.js'
-import { frameProtocol } from './frame-protocol.js'
-import { FrameTable, by } from './frame-table.js'
-import type { Entry } from './frame-table.js'
-import { PROGRESS, TRAFFIC, USER_ECHO, completion, personAnswered, personAsked, retryNotice, standing, toolClosed, toolOpened } from './frame-meaning.js'
-import { textAt, valueAt } from './json-value.js'
+import type { Protocol } from '../../../actors/ports.js'
+import { frameProtocol } from '../frames/frame-protocol.js'
+import { FrameTable, by } from '../frames/frame-table.js'
+import type { Entry } from '../frames/frame-table.js'
+import {
+  PROGRESS,
+  TRAFFIC,
+  USER_ECHO,
+  completion,
+  personAnswered,
+  personAsked,
+  retryNotice,
+  standing,
+  toolClosed,
+  toolOpened,
+} from '../frames/frame-meaning.js'
+import { textAt, valueAt } from '../frames/json-value.js'
 
 const idAt = (frame: unknown, path: string): string | null => {
   const id = valueAt(frame, path)
@@ -39,7 +50,10 @@ const items = (tool: Entry, message: Entry): Entry =>
     contextCompaction: PROGRESS,
   })
 
-const asked = personAsked((frame) => idAt(frame, 'id'))
+const asked = personAsked((frame) => {
+  const id = idAt(frame, 'id')
+  return id === null ? null : { id }
+})
 
 /** What each frame of `codex app-server` is. A response is known by its lack of a method. */
 const FRAMES = new FrameTable(
@@ -54,7 +68,10 @@ const FRAMES = new FrameTable(
       'item/fileChange/outputDelta': PROGRESS,
       'item/mcpToolCall/progress': PROGRESS,
       'item/started': items(opened, PROGRESS),
-      'item/completed': items(closed, standing((frame) => ({ isOk: true, text: textAt(frame, 'params.item.text') }))),
+      'item/completed': items(
+        closed,
+        standing((frame) => ({ isOk: true, text: textAt(frame, 'params.item.text') })),
+      ),
       'turn/plan/updated': PROGRESS,
       'turn/diff/updated': PROGRESS,
       'turn/started': TRAFFIC,
@@ -66,7 +83,12 @@ const FRAMES = new FrameTable(
       }),
       error: retryNotice((frame) =>
         valueAt(frame, 'params.willRetry') === true
-          ? { attempt: null, attemptsMax: null, delayMs: null, reason: textAt(frame, 'params.error.message') ?? 'an error' }
+          ? {
+              attempt: null,
+              attemptsMax: null,
+              delayMs: null,
+              reason: textAt(frame, 'params.error.message') ?? 'an error',
+            }
           : null,
       ),
       'item/commandExecution/requestApproval': asked,

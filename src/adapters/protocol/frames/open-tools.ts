@@ -3,7 +3,7 @@
  *
  * Bounded: of an agent that opens tools without end the oldest are forgotten.
  */
-import type { OpenTool } from '../../actors/ports.js'
+import type { OpenTool } from '../../../actors/ports.js'
 import type { ToolLook } from './frame-meaning.js'
 
 const TOOLS_MAX = 256

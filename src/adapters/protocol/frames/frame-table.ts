@@ -5,6 +5,7 @@
  * the meaning. Written as one literal per protocol, compiled once, decided over the bytes of the head of a line.
  */
 import {
+  endOfContainer,
   endOfScalar,
   endOfString,
   endOfValue,
@@ -13,6 +14,7 @@ import {
   firstElement,
   isArray,
   isString,
+  isAt,
   isWord,
   nextElement,
 } from './json-scan.js'
@@ -51,6 +53,15 @@ interface Case {
   readonly next: Node
 }
 
+interface Answer {
+  readonly word: Buffer
+  /** Null: there is no case for it. */
+  readonly next: Node | null
+}
+
+/** A longer word is looked up each time. */
+const WORD_BYTES_MAX = 64
+
 /** Where the value ended that decided last: the next key is most often just behind it. -1: unknown. */
 let decidedUpTo = -1
 
@@ -61,8 +72,8 @@ class CompiledChoice {
   readonly #cases: readonly Case[]
   readonly #other: Node
   readonly #absent: Node
-  /** The case that was right last: frames of one type come in rows. */
-  #last: Case | null = null
+  /** What stood there last, and what it meant: frames of one type come in rows. */
+  #last: Answer | null = null
 
   constructor({ path, cases, other, absent }: Choice) {
     const [outer = '', inner] = path.split('[].')
@@ -88,7 +99,9 @@ class CompiledChoice {
   /** What stands at the path, for people; null when it is no string. */
   nameOf(bytes: Buffer, start: number, end: number): string | null {
     const at = this.#find(bytes, start, end)
-    return at >= 0 && isString(bytes, at) ? bytes.toString('utf8', at + 1, endOfString(bytes, at + 1, end)) : null
+    return at >= 0 && isString(bytes, at)
+      ? bytes.toString('utf8', at + 1, endOfString(bytes, at + 1, end))
+      : null
   }
 
   #find(bytes: Buffer, start: number, end: number): number {
@@ -107,47 +120,46 @@ class CompiledChoice {
 
   #pickByElement(bytes: Buffer, at: number, end: number, key: Buffer): Node {
     if (!isArray(bytes, at)) return this.#absent
-    for (let from = firstElement(bytes, at, end); from >= 0; ) {
-      const to = endOfValue(bytes, from, end)
-      const valueAt = findKey(bytes, from, to, key)
-      const next = valueAt < 0 ? null : this.#match(bytes, valueAt, to)
+    for (let from = firstElement(bytes, at, end); from >= 0;) {
+      const valueAt = findKey(bytes, from, end, key)
+      const next = valueAt < 0 ? null : this.#match(bytes, valueAt, end)
       if (next !== null) return next
-      from = nextElement(bytes, to, end)
+      from = nextElement(
+        bytes,
+        valueAt < 0 ? endOfValue(bytes, from, end) : endOfContainer(bytes, valueAt, end),
+        end,
+      )
     }
     return this.#other
   }
 
   #match(bytes: Buffer, at: number, end: number): Node | null {
-    if (!isString(bytes, at)) return this.#matchLiteral(bytes, at, end)
+    if (!isString(bytes, at)) return this.#caseFor(bytes, at, endOfScalar(bytes, at, end))
     const last = this.#last
     if (last !== null && isWord(bytes, at + 1, end, last.word)) {
       if (this.#isTop) decidedUpTo = nextElement(bytes, at + last.word.length + 2, end)
       return last.next
     }
     const to = endOfString(bytes, at + 1, end)
-    const found = this.#cases.find((one) => isCase(one, bytes, at + 1, to))
-    if (found === undefined) return null
-    if (!found.isPrefix) this.#last = found
+    const next = this.#caseFor(bytes, at + 1, to)
+    if (to - at <= WORD_BYTES_MAX) this.#last = { word: Buffer.from(bytes.subarray(at + 1, to)), next }
     if (this.#isTop) decidedUpTo = nextElement(bytes, to + 1, end)
-    return found.next
+    return next
   }
 
-  #matchLiteral(bytes: Buffer, at: number, end: number): Node | null {
-    const to = endOfScalar(bytes, at, end)
-    return this.#cases.find((one) => isCase(one, bytes, at, to))?.next ?? null
+  #caseFor(bytes: Buffer, from: number, to: number): Node | null {
+    for (const { word, isPrefix, next } of this.#cases) {
+      const hasLength = isPrefix ? to - from >= word.length : to - from === word.length
+      if (hasLength && isAt(bytes, from, word)) return next
+    }
+    return null
   }
-}
-
-const isCase = ({ word, isPrefix }: Case, bytes: Buffer, from: number, to: number): boolean => {
-  if (isPrefix ? to - from < word.length : to - from !== word.length) return false
-  for (let index = word.length - 1; index >= 0; index -= 1) {
-    if (bytes[from + index] !== word[index]) return false
-  }
-  return true
 }
 
 const compile = (entry: Entry): Node =>
-  'cases' in entry ? { choice: new CompiledChoice(entry), meaning: UNKNOWN } : { choice: null, meaning: entry }
+  'cases' in entry
+    ? { choice: new CompiledChoice(entry), meaning: UNKNOWN }
+    : { choice: null, meaning: entry }
 
 export class FrameTable {
   readonly #root: Node

@@ -38,21 +38,24 @@ export const endOfString = (bytes: Buffer, at: number, end: number): number => {
   }
   if (at >= end) return end
   let quoteAt = bytes.indexOf(QUOTE, at)
-  while (quoteAt >= 0 && quoteAt < end && isEscaped(bytes, quoteAt)) quoteAt = bytes.indexOf(QUOTE, quoteAt + 1)
+  while (quoteAt >= 0 && quoteAt < end && isEscaped(bytes, quoteAt))
+    quoteAt = bytes.indexOf(QUOTE, quoteAt + 1)
   return quoteAt < 0 || quoteAt > end ? end : quoteAt
 }
 
-const endOfContainer = (bytes: Buffer, at: number, end: number): number => {
-  let depth = 0
+/** The position behind the container that is open at `at`. */
+export const endOfContainer = (bytes: Buffer, at: number, end: number): number => {
+  let depth = 1
   while (at < end) {
-    const byte = bytes[at]
-    if (byte === QUOTE) at = endOfString(bytes, at + 1, end)
-    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
-    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-      depth -= 1
-      if (depth === 0) return at + 1
-    }
+    const byte = bytes[at] as number
     at += 1
+    if (byte === QUOTE) at = endOfString(bytes, at, end) + 1
+    // Of braces and brackets bit 5 is set or not; opening ones are 0x5b and 0x7b, closing ones 0x5d and 0x7d.
+    else if ((byte | 0x20) === OPEN_BRACE) depth += 1
+    else if ((byte | 0x20) === CLOSE_BRACE) {
+      depth -= 1
+      if (depth === 0) return at
+    }
   }
   return end
 }
@@ -72,19 +75,20 @@ export const endOfScalar = (bytes: Buffer, at: number, end: number): number => {
 export const endOfValue = (bytes: Buffer, at: number, end: number): number => {
   const byte = bytes[at]
   if (byte === QUOTE) return Math.min(endOfString(bytes, at + 1, end) + 1, end)
-  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return endOfContainer(bytes, at, end)
+  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return endOfContainer(bytes, at + 1, end)
   return endOfScalar(bytes, at, end)
 }
 
-/** Whether the string whose content begins at `at` says exactly `word`. */
-export const isWord = (bytes: Buffer, at: number, end: number, word: Uint8Array): boolean => {
-  const length = word.length
-  if (at + length >= end || bytes[at + length] !== QUOTE) return false
-  for (let index = 0; index < length; index += 1) {
+export const isAt = (bytes: Buffer, at: number, word: Uint8Array): boolean => {
+  for (let index = 0; index < word.length; index += 1) {
     if (bytes[at + index] !== word[index]) return false
   }
   return true
 }
+
+/** Whether the string whose content begins at `at` says exactly `word`. */
+export const isWord = (bytes: Buffer, at: number, end: number, word: Uint8Array): boolean =>
+  at + word.length < end && bytes[at + word.length] === QUOTE && isAt(bytes, at, word)
 
 /** The position of the value of `key` among the members that begin at `at`, behind a brace or a comma; -1 when it is not there. */
 export const findMember = (bytes: Buffer, at: number, end: number, key: Uint8Array): number => {

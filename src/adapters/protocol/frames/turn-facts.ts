@@ -6,7 +6,7 @@
  * Invariants: K1 and K11 (outside of a turn nothing is progress, and a completion of another turn is dropped), K3, INV-11 (everything
  *   kept of what an agent says has a maximum).
  */
-import type { OpenTool, ProtocolSink, RetryNotice, TurnResult } from '../../actors/ports.js'
+import type { OpenTool, ProtocolSink, RetryNotice, TurnResult } from '../../../actors/ports.js'
 import type { Completion, Standing, ToolLook } from './frame-meaning.js'
 import { OpenTools } from './open-tools.js'
 
@@ -17,7 +17,8 @@ const UNKNOWN_TYPES_MAX = 64
 const TYPE_CHARS_MAX = 80
 const OTHERS = '(others)'
 
-const cut = (text: string, charsMax: number): string => (text.length > charsMax ? `${text.slice(0, charsMax)}…` : text)
+const cut = (text: string, charsMax: number): string =>
+  text.length > charsMax ? `${text.slice(0, charsMax)}…` : text
 
 const resultOf = (isOk: boolean, text: string | undefined): TurnResult =>
   text === undefined ? { isOk } : { isOk, text: cut(text, RESULT_CHARS_MAX) }
@@ -123,7 +124,12 @@ export class TurnFacts {
     if (this.#isCancelAsked) this.#sink.cancelAcknowledged()
   }
 
-  completed({ isOk = this.#standing?.isOk ?? true, text = this.#standing?.text, wasCancelled, prompt }: Completion): void {
+  completed({
+    isOk = this.#standing?.isOk ?? true,
+    text = this.#standing?.text,
+    wasCancelled,
+    prompt,
+  }: Completion): void {
     const isNamed = prompt !== undefined && this.#prompt !== null
     this.#owed = Math.max(0, this.#owed - 1)
     // K11: it may complete a turn that was given up: by its name, or because one that was given up has yet to complete.

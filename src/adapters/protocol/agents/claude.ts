@@ -4,8 +4,8 @@
  * Without `--include-partial-messages` nothing comes between the request to the model and its whole message: a long answer is silence,
  * and a run that is cut off in the middle of one never started. Give that option where the watchdogs are to see the difference.
  */
-import type { Protocol } from '../../actors/ports.js'
-import { FrameTable, by } from './frame-table.js'
+import type { Protocol } from '../../../actors/ports.js'
+import { FrameTable, by } from '../frames/frame-table.js'
 import {
   CANCEL_ACKNOWLEDGED,
   PROGRESS,
@@ -19,12 +19,12 @@ import {
   toolClosed,
   toolOpened,
   toolUpdated,
-} from './frame-meaning.js'
-import type { Completion, ToolLook, ToolName } from './frame-meaning.js'
-import { drivenProtocol, frameProtocol } from './frame-protocol.js'
-import { listAt, numberAt, textAt, valueAt } from './json-value.js'
-import type { Dialect } from './driven-session.js'
-import type { PermissionOptions } from './permission-desk.js'
+} from '../frames/frame-meaning.js'
+import type { Asking, Completion, ToolLook, ToolName } from '../frames/frame-meaning.js'
+import { drivenProtocol, frameProtocol } from '../frames/frame-protocol.js'
+import { listAt, numberAt, textAt, valueAt } from '../frames/json-value.js'
+import type { Dialect } from '../frames/driven-session.js'
+import type { PermissionOptions } from '../frames/permission-desk.js'
 
 /** Only calls of the agent itself stand open at the top: what a sub-agent calls is within its own tool call. */
 const isTopLevel = (frame: unknown): boolean => textAt(frame, 'parent_tool_use_id') === undefined
@@ -33,7 +33,9 @@ const toolUses = (frame: unknown): readonly ToolName[] => {
   if (!isTopLevel(frame)) return []
   return listAt(frame, 'message.content').flatMap((block) => {
     const id = textAt(block, 'id')
-    return textAt(block, 'type') === 'tool_use' && id !== undefined ? [{ id, title: textAt(block, 'name') ?? '' }] : []
+    return textAt(block, 'type') === 'tool_use' && id !== undefined
+      ? [{ id, title: textAt(block, 'name') ?? '' }]
+      : []
   })
 }
 
@@ -62,6 +64,11 @@ const toolProgress = (frame: unknown): ToolLook | null => {
 
 const requestId = (frame: unknown): string | null => textAt(frame, 'request_id') ?? null
 
+const asking = (frame: unknown): Asking | null => {
+  const id = requestId(frame)
+  return id === null ? null : { id }
+}
+
 /** With messages still queued, another turn follows this one by itself. */
 const result = (frame: unknown): Completion | null => {
   if ((numberAt(frame, 'queued_turn_count') ?? 0) > 0) return null
@@ -73,63 +80,69 @@ const result = (frame: unknown): Completion | null => {
 }
 
 /** What each frame of Claude Code is. `type` is not always the first key: in `result` it is one of the last. */
-const FRAMES = new FrameTable(by(
-  'type',
-  {
-    assistant: by('message.content[].type', { tool_use: toolOpened(toolUses) }, { other: PROGRESS, absent: PROGRESS }),
-    user: by(
-      'message.content[].type',
-      { tool_result: toolClosed(toolResults) },
-      { other: USER_ECHO, absent: USER_ECHO },
-    ),
-    stream_event: by('event.type', {
-      content_block_delta: PROGRESS,
-      // The frame around the content, of which the client itself makes some when it gives up on a stream.
-      message_start: TRAFFIC,
-      content_block_start: TRAFFIC,
-      content_block_stop: TRAFFIC,
-      message_delta: TRAFFIC,
-      message_stop: TRAFFIC,
-      ping: TRAFFIC,
-      error: TRAFFIC,
-      // Qwen's.
-      goal_state: TRAFFIC,
-    }),
-    tool_progress: toolUpdated(toolProgress),
-    result: completion(result),
-    system: by('subtype', {
-      'task_*': PROGRESS,
-      api_retry: retryNotice((frame) => ({
-        attempt: numberAt(frame, 'attempt') ?? null,
-        attemptsMax: numberAt(frame, 'max_retries') ?? null,
-        delayMs: numberAt(frame, 'retry_delay_ms') ?? null,
-        reason: textAt(frame, 'error') ?? 'the request failed',
-      })),
-      init: TRAFFIC,
-      status: TRAFFIC,
-      thinking_tokens: TRAFFIC,
-      compact_boundary: TRAFFIC,
-      'hook_*': TRAFFIC,
-      files_persisted: TRAFFIC,
-      local_command_output: TRAFFIC,
-      session_state_changed: TRAFFIC,
-    }),
-    control_request: by(
-      'request.subtype',
-      { can_use_tool: addressed(personAsked(requestId)) },
-      { other: TRAFFIC },
-    ),
-    control_cancel_request: addressed(personAnswered(requestId)),
-    control_response: CANCEL_ACKNOWLEDGED,
-    rate_limit_event: TRAFFIC,
-    auth_status: TRAFFIC,
-    keep_alive: TRAFFIC,
-    tool_use_summary: TRAFFIC,
-    prompt_suggestion: TRAFFIC,
-  },
-  // A result so long that it was cut before its type.
-  { absent: by('stop_reason', {}, { other: completion(result) }) },
-))
+const FRAMES = new FrameTable(
+  by(
+    'type',
+    {
+      assistant: by(
+        'message.content[].type',
+        { tool_use: toolOpened(toolUses) },
+        { other: PROGRESS, absent: PROGRESS },
+      ),
+      user: by(
+        'message.content[].type',
+        { tool_result: toolClosed(toolResults) },
+        { other: USER_ECHO, absent: USER_ECHO },
+      ),
+      stream_event: by('event.type', {
+        content_block_delta: PROGRESS,
+        // The frame around the content, of which the client itself makes some when it gives up on a stream.
+        message_start: TRAFFIC,
+        content_block_start: TRAFFIC,
+        content_block_stop: TRAFFIC,
+        message_delta: TRAFFIC,
+        message_stop: TRAFFIC,
+        ping: TRAFFIC,
+        error: TRAFFIC,
+        // Qwen's.
+        goal_state: TRAFFIC,
+      }),
+      tool_progress: toolUpdated(toolProgress),
+      result: completion(result),
+      system: by('subtype', {
+        'task_*': PROGRESS,
+        api_retry: retryNotice((frame) => ({
+          attempt: numberAt(frame, 'attempt') ?? null,
+          attemptsMax: numberAt(frame, 'max_retries') ?? null,
+          delayMs: numberAt(frame, 'retry_delay_ms') ?? null,
+          reason: textAt(frame, 'error') ?? 'the request failed',
+        })),
+        init: TRAFFIC,
+        status: TRAFFIC,
+        thinking_tokens: TRAFFIC,
+        compact_boundary: TRAFFIC,
+        'hook_*': TRAFFIC,
+        files_persisted: TRAFFIC,
+        local_command_output: TRAFFIC,
+        session_state_changed: TRAFFIC,
+      }),
+      control_request: by(
+        'request.subtype',
+        { can_use_tool: addressed(personAsked(asking)) },
+        { other: TRAFFIC },
+      ),
+      control_cancel_request: addressed(personAnswered(requestId)),
+      control_response: CANCEL_ACKNOWLEDGED,
+      rate_limit_event: TRAFFIC,
+      auth_status: TRAFFIC,
+      keep_alive: TRAFFIC,
+      tool_use_summary: TRAFFIC,
+      prompt_suggestion: TRAFFIC,
+    },
+    // A result so long that it was cut before its type.
+    { absent: by('stop_reason', {}, { other: completion(result) }) },
+  ),
+)
 
 const OPTIONS = [
   { id: 'allow', name: 'Allow', kind: 'allow_once' },

@@ -1,14 +1,25 @@
 /** Codex: `codex exec --json`. It tells of whole items only: between two of them it is silent, however much the model says. */
-import type { Protocol } from '../../actors/ports.js'
-import { frameProtocol } from './frame-protocol.js'
-import { FrameTable, by } from './frame-table.js'
-import { PROGRESS, TRAFFIC, completion, retryNotice, standing, toolClosed, toolOpened, toolUpdated } from './frame-meaning.js'
-import type { Meaning } from './frame-meaning.js'
-import { textAt, valueAt } from './json-value.js'
+import type { Protocol } from '../../../actors/ports.js'
+import { frameProtocol } from '../frames/frame-protocol.js'
+import { FrameTable, by } from '../frames/frame-table.js'
+import {
+  PROGRESS,
+  TRAFFIC,
+  completion,
+  retryNotice,
+  standing,
+  toolClosed,
+  toolOpened,
+  toolUpdated,
+} from '../frames/frame-meaning.js'
+import type { Meaning } from '../frames/frame-meaning.js'
+import { textAt, valueAt } from '../frames/json-value.js'
 
 const opened = toolOpened((frame) => {
   const id = textAt(frame, 'item.id')
-  return id === undefined ? [] : [{ id, title: textAt(frame, 'item.tool') ?? textAt(frame, 'item.type') ?? '' }]
+  return id === undefined
+    ? []
+    : [{ id, title: textAt(frame, 'item.tool') ?? textAt(frame, 'item.type') ?? '' }]
 })
 
 const updated = toolUpdated((frame) => {
@@ -44,7 +55,8 @@ const tools = (meaning: Meaning): Readonly<Record<string, Meaning>> => ({
 /** `Reconnecting... 2/5 (…)`: the same frame type tells of retries and of the error that ends the turn. */
 const RECONNECTING = /^Reconnecting\D*(?<attempt>\d+)\/(?<attemptsMax>\d+)/
 
-const failure = (frame: unknown): string | undefined => textAt(frame, 'error.message') ?? textAt(frame, 'message')
+const failure = (frame: unknown): string | undefined =>
+  textAt(frame, 'error.message') ?? textAt(frame, 'message')
 
 /** What each frame of `codex exec --json` is. */
 const FRAMES = new FrameTable(
@@ -52,8 +64,18 @@ const FRAMES = new FrameTable(
     'thread.started': TRAFFIC,
     // It says that the prompt was accepted, not that the model said anything.
     'turn.started': TRAFFIC,
-    'item.started': by('item.type', { agent_message: PROGRESS, reasoning: PROGRESS, error: TRAFFIC, ...tools(opened) }),
-    'item.updated': by('item.type', { agent_message: PROGRESS, reasoning: PROGRESS, error: TRAFFIC, ...tools(updated) }),
+    'item.started': by('item.type', {
+      agent_message: PROGRESS,
+      reasoning: PROGRESS,
+      error: TRAFFIC,
+      ...tools(opened),
+    }),
+    'item.updated': by('item.type', {
+      agent_message: PROGRESS,
+      reasoning: PROGRESS,
+      error: TRAFFIC,
+      ...tools(updated),
+    }),
     'item.completed': by('item.type', {
       agent_message: standing((frame) => ({ isOk: true, text: textAt(frame, 'item.text') })),
       reasoning: PROGRESS,
@@ -67,7 +89,12 @@ const FRAMES = new FrameTable(
       const match = RECONNECTING.exec(failure(frame) ?? '')
       if (match === null) return null
       const { attempt, attemptsMax } = match.groups ?? {}
-      return { attempt: Number(attempt), attemptsMax: Number(attemptsMax), delayMs: null, reason: 'the stream broke off' }
+      return {
+        attempt: Number(attempt),
+        attemptsMax: Number(attemptsMax),
+        delayMs: null,
+        reason: 'the stream broke off',
+      }
     }),
   }),
 )

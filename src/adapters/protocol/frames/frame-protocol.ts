@@ -1,5 +1,5 @@
 /** A protocol made of a table of frames, and, where it takes prompts, of the commands of its dialect. */
-import type { Protocol } from '../../actors/ports.js'
+import type { Protocol } from '../../../actors/ports.js'
 import { DrivenSession } from './driven-session.js'
 import type { Dialect } from './driven-session.js'
 import { FrameSession } from './frame-session.js'

@@ -1,0 +1,292 @@
+/** The write-ahead host, over the real charts and a real SQLite store whose commits can be held or refused. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { EngineRow, KindRows, Logger } from '../../src/actors/ports.js'
+import { GroupCommit, DurableActor } from '../../src/internal.js'
+import type { ActorRole, HostServices, Transition } from '../../src/actors/durable-actor.js'
+import { initialRunContext } from '../../src/machines/run/run.context.js'
+import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
+import { runMachine } from '../../src/machines/run/run.machine.js'
+import { headOf } from '../../src/actors/run-state.js'
+import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
+import { ManualClock, turns } from '../support/manual-clock.js'
+import { busy, openTroubledStore } from '../support/troubled-store.js'
+import type { TroubledStore } from '../support/troubled-store.js'
+
+const policy: RunPolicy = {
+  isInteractive: false,
+  candidates: 1,
+  canAsk: false,
+  hasFinalize: false,
+  hasDeliver: false,
+  askGraceMs: 1_000,
+  termGraceMs: 5_000,
+  killGraceMs: 2_000,
+  pauseGraceMs: 900_000,
+  exitGraceMs: 10_000,
+  turnCancelMs: 10_000,
+  finalizeDeadlineMs: 30_000,
+}
+
+const silent: Logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+class TestRole implements ActorRole {
+  readonly kind = 'run'
+  readonly machine = runMachine
+  readonly machineVersion = 1
+  readonly seen: Transition[] = []
+  readonly faults: unknown[] = []
+  isDisowned = false
+  isIntent = (event: { type: string }): boolean => isIntentEvent(event.type)
+  isAutomatic = (event: { type: string }): boolean => isAutomaticEvent(event.type)
+  mayRunAhead = (snapshot: { context: unknown }): boolean => (snapshot.context as RunContext).intent !== null
+  stamp = <T>(event: T): T => event
+  describe = (): string => '{}'
+  redact = (event: unknown): unknown => event
+  rows = ({ before, after, at, actor }: Transition): KindRows => ({
+    kind: 'run',
+    ...(before === null
+      ? { created: { id: actor, session: null, task: null, labels: {}, program: 'x', protocol: 'lines', createdAt: at } }
+      : {}),
+    head: headOf(after, at, null, null),
+    executions: [],
+    notices: [],
+  })
+  committed = (transition: Transition): void => void this.seen.push(transition)
+  faulted = (error: unknown): void => void this.faults.push(error)
+  disowned = (): void => {
+    this.isDisowned = true
+  }
+
+  get effects(): string[] {
+    return this.seen.flatMap(({ effects }) => effects.map(({ type }) => type))
+  }
+}
+
+interface World {
+  readonly store: TroubledStore
+  readonly clock: ManualClock
+  readonly host: HostServices
+  readonly role: TestRole
+  readonly actor: DurableActor
+}
+
+const engine = (id: string): EngineRow => ({
+  id,
+  identity: { pid: 1, startTicks: 1, bootId: 'b', pidNamespace: 'p' },
+  hostId: 'h',
+  version: '0',
+  startedAt: 0,
+  heartbeatAt: 0,
+  closedAt: null,
+})
+
+const begin = async (overrides: Partial<RunPolicy> = {}, store?: TroubledStore): Promise<World> => {
+  const opened = store ?? (await openTroubledStore())
+  onTestFinished(() => opened.close())
+  const clock = new ManualClock()
+  const commits = new GroupCommit(opened, clock, silent)
+  const host: HostServices = {
+    engineId: engine('e1').id,
+    clock,
+    commits,
+    store: opened,
+    spool: null,
+    logger: silent,
+    commitDeadlineMs: 2_000,
+  }
+  const role = new TestRole()
+  const actor = new DurableActor(`r${String(Math.random()).slice(2)}`, role, host)
+  await actor.begin({ policy: { ...policy, ...overrides } })
+  return { store: opened, clock, host, role, actor }
+}
+
+const order = { by: 'test', reason: 'because', force: false }
+
+/** Drives a run to `alive`. */
+const launched = async (world: World): Promise<World> => {
+  await world.actor.post({ type: 'run.admitted' })
+  await world.actor.post({ type: 'process.launched', attempt: 1 })
+  return world
+}
+
+describe('record before act', () => {
+  it('INV-1: no effect starts before the commit of its transition has returned', async () => {
+    const { store, actor, role } = await begin()
+    const release = store.hold()
+    const posted = actor.post({ type: 'run.admitted' })
+    await turns()
+    expect(role.effects).not.toContain('process.launch')
+    release()
+    expect(await posted).toBe('applied')
+    expect(role.effects).toContain('process.launch')
+  })
+
+  it('INV-1: snapshot, journal, timers and effects of a transition are in the store together', async () => {
+    const { store, actor } = await launched(await begin())
+    await actor.post({ type: 'run.cancel', ...order })
+    const stored = await store.loadActor('run', actor.id)
+    const journal = await store.transitionsOf('run', actor.id)
+    expect(stored?.rev).toBe(journal.at(-1)?.rev)
+    expect(journal.at(-1)).toMatchObject({ event: 'run.cancel', effects: [{ kind: 'process.terminate' }] })
+    expect(await store.timersOf('run', actor.id)).toMatchObject([{ delayMs: 5_000, id: expect.stringContaining('termGrace') as string }])
+    expect(await store.pendingEffectsOf('run', actor.id)).toContainEqual(expect.objectContaining({ kind: 'process.terminate' }))
+  })
+
+  it('INV-1: an event that means nothing writes nothing', async () => {
+    const { store, actor } = await launched(await begin())
+    const before = store.committed.length
+    expect(await actor.post({ type: 'process.gone', attempt: 9, evidence: 'tree-reaped' })).toBe('ignored')
+    expect(store.committed).toHaveLength(before)
+  })
+})
+
+describe('the mailbox', () => {
+  it('P1: intents overtake facts that wait', async () => {
+    const { store, actor, role } = await launched(await begin())
+    const release = store.hold()
+    const progressed = actor.post({ type: 'turn.progressed', attempt: 1, generation: 1 })
+    const exited = actor.post({
+      type: 'process.exited',
+      attempt: 1,
+      exitCode: 0,
+      signal: null,
+      isTreeEmpty: true,
+      evidence: 'tree-reaped',
+      isFallbackEligible: false,
+    })
+    const cancelled = actor.post({ type: 'run.cancel', ...order })
+    release()
+    await Promise.all([progressed, exited, cancelled])
+    expect(role.seen.map(({ event }) => event.type).slice(-3)).toEqual(['turn.progressed', 'run.cancel', 'process.exited'])
+    expect((actor.snapshot.context as RunContext).outcome).toMatchObject({ status: 'cancelled', exitCode: 0 })
+  })
+
+  it('INV-10: events of the chart itself are refused at the door', async () => {
+    const { actor } = await begin()
+    expect(() => actor.post({ type: 'xstate.after.termGrace.run.process.term-sent' })).toThrow(/may not come from outside/)
+  })
+})
+
+describe('timers', () => {
+  it('INV-10: a timer that was cancelled while its event waited in the mailbox is stale', async () => {
+    const { store, clock, actor } = await launched(await begin())
+    await actor.post({ type: 'run.cancel', ...order })
+    const release = store.hold()
+    const gone = actor.post({ type: 'process.gone', attempt: 1, evidence: 'tree-reaped' })
+    // The grace passes while the fact that makes it meaningless is being committed.
+    const passing = clock.advance(5_000)
+    release()
+    await Promise.all([gone, passing])
+    expect(actor.snapshot.value).toMatchObject({ process: 'confirmed' })
+    expect((await store.transitionsOf('run', actor.id)).map(({ event }) => event)).not.toContain(
+      'xstate.after.termGrace.run.process.term-sent',
+    )
+    expect(await store.timersOf('run', actor.id)).toEqual([])
+  })
+
+  it('K12: a limit over 2³¹ ms is kept, and not fired early', async () => {
+    const days60 = 60 * 24 * 3_600_000
+    const { clock, actor } = await launched(await begin({ pauseGraceMs: days60 }))
+    await actor.post({ type: 'run.pause', owner: 'user' })
+    await clock.advance(days60 - 1)
+    expect(actor.snapshot.value).toMatchObject({ process: 'frozen' })
+    await clock.advance(2)
+    expect(actor.snapshot.value).toMatchObject({ process: 'term-sent', work: { open: 'interrupting' } })
+  })
+
+  it('R3: after a restart a timer waits for what is left of it, whatever the wall clock did', async () => {
+    const world = await launched(await begin())
+    await world.actor.post({ type: 'run.cancel', ...order })
+    await world.clock.advance(3_000)
+    const stored = await world.store.loadActor('run', world.actor.id)
+    const timers = await world.store.timersOf('run', world.actor.id)
+    world.actor.stop()
+    const again = new DurableActor(world.actor.id, new TestRole(), world.host)
+    again.resume(stored ?? { snapshot: '', rev: 0 }, timers)
+    await world.clock.advance(1_900)
+    expect(again.snapshot.value).toMatchObject({ process: 'term-sent' })
+    await world.clock.advance(200)
+    expect(again.snapshot.value).toMatchObject({ process: 'kill-sent' })
+  })
+})
+
+describe('a store in trouble', () => {
+  it('S2: an intent goes ahead of a store that does not answer, in order, and the rows follow', async () => {
+    const { store, clock, actor, role } = await launched(await begin())
+    store.trouble = busy()
+    const cancelled = actor.post({ type: 'run.cancel', ...order })
+    await clock.advance(1_900)
+    expect(role.effects).not.toContain('process.terminate')
+    await clock.advance(200)
+    expect(await cancelled).toBe('applied')
+    expect(role.effects).toContain('process.terminate')
+    await clock.advance(5_000)
+    expect(actor.snapshot.value).toMatchObject({ process: 'kill-sent' })
+    store.trouble = null
+    await clock.advance(2_000)
+    const journal = await store.transitionsOf('run', actor.id)
+    expect(journal.map(({ event }) => event).slice(-3)).toEqual([
+      'run.cancel',
+      'xstate.after.termGrace.run.process.term-sent',
+      'xstate.after.killGrace.run.process.kill-sent',
+    ])
+  })
+
+  it('K7: a classification that cannot be recorded kills nothing, and the fact is dropped', async () => {
+    const { store, clock, actor, role } = await launched(await begin())
+    const stamp = { attempt: 1, generation: 1, epoch: 0 }
+    store.trouble = busy()
+    const silence = actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp })
+    await clock.advance(10)
+    expect(await silence).toBe('unrecorded')
+    expect(role.effects).not.toContain('process.kill')
+    store.trouble = null
+    await clock.advance(2_000)
+    expect(actor.snapshot.value).toMatchObject({ work: { open: 'accepted' }, process: 'alive' })
+    expect(await actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp })).toBe('applied')
+    expect(role.effects).toContain('process.kill')
+  })
+
+  it('S3: a write with a stale owner changes nothing, and the actor lets go', async () => {
+    const { store, actor, role } = await launched(await begin())
+    expect(await store.takeOver(actor.id, 'e1', 'e2')).toBe(true)
+    expect(await actor.post({ type: 'run.cancel', ...order })).toBe('disowned')
+    expect(role.isDisowned).toBe(true)
+    expect(role.effects).not.toContain('process.terminate')
+    expect((await store.loadActor('run', actor.id))?.owner).toBe('e2')
+  })
+
+  it('S3: of two takers only one gets the run', async () => {
+    const { store, actor } = await begin()
+    const taken = await Promise.all(['a', 'b', 'c'].map((to) => store.takeOver(actor.id, 'e1', to)))
+    expect(taken.filter(Boolean)).toHaveLength(1)
+  })
+
+  it('F: a write that the store can never take fails alone; the others go on', async () => {
+    const world = await begin()
+    const bad = new DurableActor('bad', Object.assign(new TestRole(), { describe: () => undefined as unknown as string }), world.host)
+    const [refused, applied] = await Promise.allSettled([
+      bad.begin({ policy }),
+      world.actor.post({ type: 'run.admitted' }),
+    ])
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'invariant-broken' } })
+    expect(applied).toMatchObject({ status: 'fulfilled', value: 'applied' })
+  })
+})
+
+describe('group commit', () => {
+  it('INV-1: transitions that many actors have ready in one tick share a transaction', async () => {
+    const first = await begin()
+    const worlds = [first, ...(await Promise.all(Array.from({ length: 9 }, () => begin({}, first.store))))]
+    const shared = first.host
+    const actors = worlds.map(() => new DurableActor(`g${String(Math.random()).slice(2)}`, new TestRole(), shared))
+    const before = first.store.committed.length
+    await Promise.all(actors.map((actor) => actor.begin({ policy })))
+    expect(first.store.committed.length - before).toBe(1)
+    expect(first.store.committed.at(-1)).toHaveLength(10)
+  })
+})
+
+it('INV-3: the context that a run begins with has no outcome, no intent and no evidence', () => {
+  expect(initialRunContext({ policy })).toMatchObject({ outcome: null, intent: null, evidence: [], attempt: 1 })
+})

@@ -1,0 +1,108 @@
+/** Closing an engine: nothing hangs, nothing is forgotten. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createEngine, openRecords } from '../../src/index.js'
+import { fixtureCommand, withLedger } from '../support/fixture.js'
+import { endTree } from '../support/end-tree.js'
+import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import { tempDir, waitFor } from '../support/wait-for.js'
+
+describe('close', () => {
+  it.each(['interrupt', 'cancel'] as const)('O10: %s ends every run by the ladder, and the store says so', async (runs) => {
+    const database = join(tempDir(), 'runs.db')
+    const engine = await createEngine({ database })
+    const started = await Promise.all(['stubborn-agent', 'exit-zero-on-term'].map((name) => startFixture(engine, name)))
+    await Promise.all(started.map((one) => one.ready()))
+    expect(await engine.close({ runs })).toEqual({ left: [] })
+    for (const one of started) {
+      expect(one.alive()).toEqual([])
+      expect((await one.run.outcome).status).toBe(runs === 'cancel' ? 'cancelled' : 'interrupted')
+    }
+    await using records = await openRecords({ database })
+    expect((await records.runs()).map(({ process }) => process)).toEqual(['confirmed', 'confirmed'])
+  })
+
+  it('O10: what outlives the deadline is named, and close does not hang', async () => {
+    const engine = await createEngine({ database: join(tempDir(), 'runs.db') })
+    const started = await startFixture(engine, 'ignore-term', { stop: { termGraceMs: 60_000 } })
+    await started.ready()
+    onTestFinished(() => endTree(started.ledger))
+    expect(await engine.close({ deadlineMs: 300 })).toEqual({ left: [started.run.id] })
+    expect(started.alive()).toHaveLength(1)
+  })
+
+  it('O10: leave lets the processes run on, and a later engine stops them', async () => {
+    const database = join(tempDir(), 'runs.db')
+    const first = await createEngine({ database })
+    const started = await startFixture(first, 'stubborn-agent')
+    await started.ready()
+    expect(await first.close({ runs: 'leave' })).toEqual({ left: [started.run.id] })
+    expect(started.alive().length).toBeGreaterThan(1)
+    const second = await openTestEngine({ database, recover: false })
+    expect((await second.stop({ run: started.run.id })).runs[0]).toMatchObject({
+      status: 'confirmed',
+      evidence: [{ kind: 'identity-gone' }],
+    })
+    expect(started.alive()).toEqual([])
+  })
+
+  it('O10: launches during closing are refused, and close joins close', async () => {
+    const engine = await createEngine({ database: ':memory:' })
+    const started = await startFixture(engine, 'ignore-term')
+    await started.ready()
+    const closing = [engine.close(), engine.close({ runs: 'cancel' })]
+    await expect(engine.start({ command: ['true'] })).rejects.toMatchObject({ code: 'engine-closing' })
+    expect(await Promise.all(closing)).toEqual([{ left: [] }, { left: [] }])
+  })
+
+  it('O10: await using closes, and the process of the host may end', async () => {
+    const place = withLedger()
+    const [program = '', ...args] = fixtureCommand('ignore-term')
+    const source = `
+      import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
+      const engine = await createEngine({ database: ':memory:' })
+      await engine.start({ command: ${JSON.stringify([program, ...args])}, stop: { termGraceMs: 100 } })
+      const idle = await createEngine({ database: ':memory:' })
+      await engine.close()
+    `
+    const host = spawn(process.execPath, ['--input-type=module', '-e', source], {
+      env: { ...process.env, ...place.env },
+      stdio: 'ignore',
+    })
+    // The second engine was never closed: its polls keep no process alive.
+    const code = await new Promise((resolve) => host.once('exit', resolve))
+    expect(code).toBe(0)
+  })
+})
+
+describe('listeners', () => {
+  it('F: a subscriber that throws hurts no run, and a run that ends leaves the engine', async () => {
+    const engine = await openTestEngine()
+    const seen: string[] = []
+    engine.subscribe(() => {
+      throw new Error('mine')
+    })
+    engine.subscribe(({ type }) => seen.push(type))
+    const run = await engine.start({ command: ['true'], stop: quickStop })
+    expect((await run.outcome).status).toBe('completed')
+    await run.gone
+    await waitFor(() => engine.run(run.id) === undefined, { deadlineMs: 5_000, what: 'the engine lets go of it' })
+    expect(seen).toEqual(expect.arrayContaining(['transition', 'launched', 'settled', 'confirmed']))
+  })
+
+  it('INV-12: events end by themselves, with settled before confirmed, and a late listener is told the same', async () => {
+    const engine = await openTestEngine()
+    const run = await engine.start({ command: ['sh', '-c', 'echo a; echo b >&2; exit 3'] })
+    const typesOf = async (): Promise<string[]> => {
+      const types: string[] = []
+      for await (const { type } of run.events()) types.push(type)
+      return types
+    }
+    const early = await typesOf()
+    expect(early[0]).toBe('accepted')
+    expect(early.filter((type) => type === 'settled')).toHaveLength(1)
+    expect(early.indexOf('settled')).toBeLessThan(early.indexOf('confirmed'))
+    expect(await typesOf()).toEqual(['accepted', 'launched', 'settled', 'confirmed'])
+  })
+})

@@ -1,0 +1,137 @@
+/** Engines that died, engines that live, and one that cannot be reached. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createEngine } from '../../src/index.js'
+import { startCli } from '../support/cli.js'
+import type { CliProcess } from '../support/cli.js'
+import { endTree } from '../support/end-tree.js'
+import { openTestEngine, startFixture } from '../support/engine.js'
+import { fixtureCommand, withLedger } from '../support/fixture.js'
+import { aliveOf, readLedger } from '../support/proc-reader.js'
+import { tempDir, waitFor } from '../support/wait-for.js'
+
+interface Elsewhere {
+  readonly database: string
+  readonly runner: CliProcess
+  readonly ledger: string
+}
+
+/** A run in another process, over a store that this one can open. */
+const runElsewhere = async (name: string): Promise<Elsewhere> => {
+  const database = join(tempDir(), 'runs.db')
+  const { ledger, env } = withLedger()
+  const runner = startCli(
+    ['run', '--db', database, '--id', 'r1', '--json', '--term-grace', '300ms', '--', ...fixtureCommand(name)],
+    { ...process.env, ...env },
+  )
+  onTestFinished(() => endTree(ledger))
+  await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${name} is up` })
+  await waitFor(() => runner.stdout().includes('"launched"'), { deadlineMs: 20_000, what: 'the launch is recorded' })
+  return { database, runner, ledger }
+}
+
+const killRunner = async ({ runner }: Elsewhere): Promise<void> => {
+  process.kill(runner.pid, 'SIGKILL')
+  await runner.ended
+}
+
+describe('recovery', () => {
+  it('R3: a run alive without an intent, whose engine died, is interrupted and confirmed', async () => {
+    const elsewhere = await runElsewhere('stubborn-agent')
+    await killRunner(elsewhere)
+    const engine = await openTestEngine({ database: elsewhere.database })
+    const run = engine.run('r1')
+    expect(await run?.outcome).toMatchObject({ status: 'interrupted', reason: 'the engine that ran it died' })
+    expect((await run?.gone)?.evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
+  })
+
+  it('R3: a tree that is gone, and nobody saw how, is lost', async () => {
+    const elsewhere = await runElsewhere('ignore-term')
+    await killRunner(elsewhere)
+    await endTree(elsewhere.ledger)
+    const engine = await createEngine({ database: elsewhere.database, recover: false })
+    const receipt = await engine.stop({ run: 'r1' })
+    expect(receipt.runs[0]?.evidence).toMatchObject([{ kind: 'identity-gone' }])
+    const { run } = await engine.history('r1')
+    expect(['settled.lost', 'settled.cancelled']).toContain(run.work)
+    await engine.close()
+  })
+
+  it('R5: the runs of a living engine are left alone; a stop goes through it', async () => {
+    const elsewhere = await runElsewhere('ignore-term')
+    const engine = await openTestEngine({ database: elsewhere.database })
+    expect(engine.live()).toEqual([])
+    expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
+    const receipt = await engine.stop({ all: true }, { reason: 'from elsewhere', by: 'another engine' })
+    expect(receipt).toMatchObject({ status: 'confirmed', runs: [{ runId: 'r1', status: 'confirmed', work: 'cancelled' }] })
+    const { code, stdout } = await elsewhere.runner.ended
+    expect(code).toBe(143)
+    expect(stdout).toContain('from elsewhere')
+    expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
+  })
+
+  it('R5: two engines that start at once recover a run once', async () => {
+    const elsewhere = await runElsewhere('stubborn-agent')
+    await killRunner(elsewhere)
+    const { database } = elsewhere
+    const engines = await Promise.all([openTestEngine({ database }), openTestEngine({ database }), openTestEngine({ database })])
+    await waitFor(
+      async () => (await engines[0]?.history('r1'))?.run.process === 'confirmed',
+      { deadlineMs: 30_000, what: 'the run is confirmed' },
+    )
+    const { transitions } = (await engines[0]?.history('r1')) ?? { transitions: [] }
+    expect(transitions.filter(({ event }) => event === 'run.interrupt')).toHaveLength(1)
+    expect(new Set(transitions.map(({ rev }) => rev)).size).toBe(transitions.length)
+  })
+
+  it('R9: a snapshot of an unknown chart version is refused by name, and touched by nothing', async () => {
+    const elsewhere = await runElsewhere('ignore-term')
+    await killRunner(elsewhere)
+    const file = new BetterSqlite3(elsewhere.database)
+    file.prepare('update runwarden_run set machine_version = 99').run()
+    const before = file.prepare('select owner, rev, snapshot from runwarden_run').get()
+    await expect(createEngine({ database: elsewhere.database })).rejects.toThrow(/run r1 .* version 99/)
+    expect(file.prepare('select owner, rev, snapshot from runwarden_run').get()).toEqual(before)
+    file.close()
+    expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
+  })
+
+  it('INV-11: an owner that lives and does not answer: the receipt says so in time, and no second owner is made', async () => {
+    const elsewhere = await runElsewhere('ignore-term')
+    process.kill(elsewhere.runner.pid, 'SIGSTOP')
+    onTestFinished(() => {
+      process.kill(elsewhere.runner.pid, 'SIGKILL')
+    })
+    const engine = await openTestEngine({ database: elsewhere.database })
+    const receipt = await engine.stop({ run: 'r1' }, { timeoutMs: 700 })
+    expect(receipt).toMatchObject({ status: 'requested', runs: [{ status: 'requested' }] })
+    expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
+    process.kill(elsewhere.runner.pid, 'SIGCONT')
+    await waitFor(() => aliveOf(readLedger(elsewhere.ledger)).length === 0, { deadlineMs: 20_000, what: 'the owner acted' })
+    // The receipt that was given does not flip.
+    expect(receipt.status).toBe('requested')
+  })
+})
+
+describe('strangers', () => {
+  it('INV-14: a process with the same command, name and folder is untouched by stop and by recovery', async () => {
+    const place = withLedger()
+    const [program = '', ...args] = fixtureCommand('ignore-term')
+    const stranger = spawn(program, args, { env: { ...process.env, ...place.env }, stdio: 'ignore', detached: true })
+    onTestFinished(() => endTree(place.ledger))
+    await waitFor(() => readLedger(place.ledger).readyAt !== undefined, { deadlineMs: 20_000, what: 'the stranger is up' })
+    const elsewhere = await runElsewhere('ignore-term')
+    const engine = await openTestEngine()
+    const started = await startFixture(engine, 'ignore-term')
+    await started.ready()
+    await started.run.cancel()
+    await killRunner(elsewhere)
+    const second = await openTestEngine({ database: elsewhere.database })
+    await second.run('r1')?.gone
+    expect(aliveOf(readLedger(place.ledger)).map(({ pid }) => pid)).toEqual([stranger.pid])
+    expect(readLedger(place.ledger).signals).toEqual([])
+  })
+})

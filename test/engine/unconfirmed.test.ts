@@ -1,0 +1,62 @@
+/** A tree that will not go: the truth, told in time. */
+import { spawn, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openRecords } from '../../src/index.js'
+import { endTree } from '../support/end-tree.js'
+import { fixtureCommand, withLedger } from '../support/fixture.js'
+import { aliveOf, readLedger } from '../support/proc-reader.js'
+import { tempDir } from '../support/wait-for.js'
+
+/** Root without the right to signal other users' processes. */
+const canDropKill = (): boolean =>
+  process.getuid?.() === 0 && spawnSync('setpriv', ['--bounding-set=-kill', '--inh-caps=-kill', 'true']).status === 0
+
+describe('a member that may not be signalled', () => {
+  it('P8, C5: is named as survivor with the error, the rest is dead, and the run is unconfirmed and kept', async (context) => {
+    if (!canDropKill()) context.skip('no setpriv, or not root')
+    const database = join(tempDir(), 'runs.db')
+    const { ledger, env } = withLedger()
+    onTestFinished(() => endTree(ledger))
+    const source = `
+      import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
+      import { readFileSync } from 'node:fs'
+      const engine = await createEngine({ database: ${JSON.stringify(database)} })
+      const run = await engine.start({ id: 'r1', command: ${JSON.stringify(fixtureCommand('deep-tree'))}, stop: { termGraceMs: 200, killGraceMs: 500 } })
+      const isUp = () => { try { return readFileSync(process.env.FIXTURE_LEDGER, 'utf8').includes('"ready"') } catch { return false } }
+      while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))
+      const first = await run.cancel({ reason: 'end it' })
+      const second = await run.cancel()
+      const outcome = await Promise.race([run.outcome, Promise.resolve('none yet')])
+      const left = await engine.close({ deadlineMs: 500 })
+      console.log(JSON.stringify({ first, second, outcome, left }))
+    `
+    const host = spawn(
+      'setpriv',
+      ['--bounding-set=-kill', '--inh-caps=-kill', process.execPath, '--input-type=module', '-e', source],
+      { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] },
+    )
+    let text = ''
+    host.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    await new Promise((resolve) => host.once('close', resolve))
+    const { first, second, outcome, left } = JSON.parse(text) as Record<string, unknown>
+    const [survivor] = aliveOf(readLedger(ledger))
+    expect(aliveOf(readLedger(ledger))).toHaveLength(1)
+    const line = {
+      runId: 'r1',
+      status: 'unconfirmed',
+      work: 'open',
+      survivors: [{ pid: survivor?.pid, startTicks: survivor?.startTicks, error: 'EPERM' }],
+      error: expect.stringContaining('EPERM') as string,
+    }
+    expect(first).toMatchObject({ status: 'unconfirmed', runs: [{ ...line, repeated: false }] })
+    expect(second).toMatchObject({ status: 'unconfirmed', runs: [{ ...line, repeated: true }] })
+    // INV-15: nothing is delivered or released; the outcome waits for the evidence.
+    expect(outcome).toBe('none yet')
+    expect(left).toEqual({ left: ['r1'] })
+    await using records = await openRecords({ database })
+    const { run, executions } = await records.history('r1')
+    expect(run).toMatchObject({ headline: 'unconfirmed', work: 'open.cancel-requested' })
+    expect(executions[0]?.survivors).toMatchObject([{ pid: survivor?.pid }])
+  }, 60_000)
+})
