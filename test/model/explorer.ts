@@ -82,7 +82,10 @@ class Walk<Node, Offered extends Offer, E extends Edge<Node, Offered>> {
   readonly #model: Model<Node, Offered, E>
   readonly #options: ExploreOptions
   readonly #indexes = new Map<string, number>()
-  readonly #checks = new Map<string, { readonly ofType: readonly Check<E>[]; readonly all: readonly Check<E>[] }>()
+  readonly #checks = new Map<
+    string,
+    { readonly ofType: readonly Check<E>[]; readonly all: readonly Check<E>[] }
+  >()
   readonly #parents: { readonly from: number; readonly label: string }[] = []
   edgeCount = 0
   isStopped = false
@@ -99,7 +102,7 @@ class Walk<Node, Offered extends Offer, E extends Edge<Node, Offered>> {
 
   pathTo(node: number): readonly string[] {
     const path: string[] = []
-    for (let at = node; ; ) {
+    for (let at = node; ;) {
       const parent = this.#parents[at]
       if (parent === undefined || parent.from < 0) return path.reverse()
       path.push(parent.label)
@@ -218,13 +221,22 @@ export const reaching = <Node, Offered extends Offer>(
 }
 
 /** The checks that a chart keeps: only these can tell what a planted fault breaks. */
-export const keptBy = <E>(checks: readonly Check<E>[], violations: readonly Violation[]): readonly Check<E>[] => {
+export const keptBy = <E>(
+  checks: readonly Check<E>[],
+  violations: readonly Violation[],
+): readonly Check<E>[] => {
   const broken = new Set(violations.map(({ claim }) => claim))
   return checks.filter(({ claim }) => !broken.has(claim))
 }
 
 /** One line per exploration, and the shortest path to each kind of violation. */
-export const describe = ({ name, nodes, edgeCount, violations, cpuMs }: Exploration<unknown, Offer>): string => {
+export const describe = ({
+  name,
+  nodes,
+  edgeCount,
+  violations,
+  cpuMs,
+}: Exploration<unknown, Offer>): string => {
   const figures = `${nodes.length} states, ${edgeCount} edges, ${violations.length} violations, ${cpuMs.toFixed(0)} ms`
   const lines = violations.map(
     ({ id, claim, path, count }) => `  ${id}: ${claim} (${count} edges)\n    ${path.join(' → ')}`,

@@ -48,7 +48,12 @@ export const judgeFaults = <Node, Offered extends Offer, E extends Edge<Node, Of
 }
 
 /** A claim on every edge, those that change nothing included. */
-export const onEdge = <E>(id: string, claim: string, events: readonly string[], holds: (edge: E) => boolean): Check<E> => ({
+export const onEdge = <E>(
+  id: string,
+  claim: string,
+  events: readonly string[],
+  holds: (edge: E) => boolean,
+): Check<E> => ({
   id,
   claim,
   on: events,

@@ -6,7 +6,13 @@
  * Does not own: which events come, nor what the effects do.
  */
 import { createActor, initialTransition } from 'xstate'
-import type { AnyActorScope, AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate'
+import type {
+  AnyActorScope,
+  AnyEventObject,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  InspectionEvent,
+} from 'xstate'
 
 export interface Effect {
   readonly type: string

@@ -36,7 +36,10 @@ const orders = (): RegistryOffer[] =>
       label: `order.recorded ${session}`,
       event: { type: 'order.recorded', at: 1, orderId: session, fence: { session } },
     },
-    { label: `order.recorded ${session} unfenced`, event: { type: 'order.recorded', at: 1, orderId: `${session}-open` } },
+    {
+      label: `order.recorded ${session} unfenced`,
+      event: { type: 'order.recorded', at: 1, orderId: `${session}-open` },
+    },
     { label: `order.settled ${session}`, event: { type: 'order.settled', at: 2, orderId: session } },
   ])
 
@@ -57,7 +60,9 @@ const OFFERS: readonly RegistryOffer[] = [
 const EVENTS = [...new Set(OFFERS.map(({ event }) => event.type)), DEADLINE]
 
 const isInert = ({ before, after, effects }: RegistryEdge): boolean =>
-  effects.length === 0 && after.state === before.state && isDeepStrictEqual(after.snapshot.context, before.snapshot.context)
+  effects.length === 0 &&
+  after.state === before.state &&
+  isDeepStrictEqual(after.snapshot.context, before.snapshot.context)
 
 /** The state that each event leads to, from the chart's description. */
 const nextState = ({ state }: RegistryNode, type: string): string => {
@@ -76,51 +81,81 @@ const claim = (id: string, text: string, holds: (edge: RegistryEdge) => boolean)
   onEdge(id, text, EVENTS, holds)
 
 export const registryChecks: readonly Check<RegistryEdge>[] = [
-  claim('INV-7', 'a launch is admitted in an open registry outside every fence, and nowhere else', ({ after }) => {
-    const { context, value } = after.snapshot
-    return SESSIONS.every((session) => {
-      return admits({ value, context }, { runId: 'r1', session }) === verdictOf(after, session)
-    })
-  }),
+  claim(
+    'INV-7',
+    'a launch is admitted in an open registry outside every fence, and nowhere else',
+    ({ after }) => {
+      const { context, value } = after.snapshot
+      return SESSIONS.every((session) => {
+        return admits({ value, context }, { runId: 'r1', session }) === verdictOf(after, session)
+      })
+    },
+  ),
   claim('K16', 'a fence stands from the record of its order to its settlement', ({ after }) => {
     return isDeepStrictEqual(Object.keys(after.snapshot.context.fences).sort(), [...after.fences].sort())
   }),
   claim('O10', 'closed comes after draining, and draining after a call to close', (edge) => {
     return edge.after.state === nextState(edge.before, edge.offer.event.type)
   }),
-  claim('O10', 'draining begins with what the host chose for its runs, once', ({ before, after, effects, offer }) => {
-    const stops = effects.filter(({ type }) => type === 'runs.stop')
-    if (after.state !== 'draining' || before.state === 'draining') return stops.length === 0
-    const { runs, deadlineMs } = offer.event as { runs: string; deadlineMs: number }
-    const isKept = isDeepStrictEqual(after.snapshot.context.closing, { runs, deadlineMs })
-    return isKept && isDeepStrictEqual(stops, [{ type: 'runs.stop', params: { mode: runs } }])
-  }),
-  claim('INV-11', 'closing has the deadline that the host gave, and no other wait has one', ({ before, after }) => {
-    const timer = after.timers.get(DEADLINE)
-    if (after.state !== 'draining') return after.timers.size === 0
-    const isKept = before.state === 'draining' && timer === before.timers.get(DEADLINE)
-    const isFired = timer === undefined && before.state === 'draining'
-    return isKept || isFired || timer?.delayMs === after.snapshot.context.closing?.deadlineMs
-  }),
-  claim('O10', 'at the deadline the survivors are named, and the engine is still held until nothing is left', (edge) => {
-    if (edge.offer.event.type !== DEADLINE) return !edge.effects.some(({ type }) => type === 'runs.name-survivors')
-    return edge.after.state === 'draining' && isDeepStrictEqual(edge.effects, [{ type: 'runs.name-survivors', params: {} }])
-  }),
+  claim(
+    'O10',
+    'draining begins with what the host chose for its runs, once',
+    ({ before, after, effects, offer }) => {
+      const stops = effects.filter(({ type }) => type === 'runs.stop')
+      if (after.state !== 'draining' || before.state === 'draining') return stops.length === 0
+      const { runs, deadlineMs } = offer.event as { runs: string; deadlineMs: number }
+      const isKept = isDeepStrictEqual(after.snapshot.context.closing, { runs, deadlineMs })
+      return isKept && isDeepStrictEqual(stops, [{ type: 'runs.stop', params: { mode: runs } }])
+    },
+  ),
+  claim(
+    'INV-11',
+    'closing has the deadline that the host gave, and no other wait has one',
+    ({ before, after }) => {
+      const timer = after.timers.get(DEADLINE)
+      if (after.state !== 'draining') return after.timers.size === 0
+      const isKept = before.state === 'draining' && timer === before.timers.get(DEADLINE)
+      const isFired = timer === undefined && before.state === 'draining'
+      return isKept || isFired || timer?.delayMs === after.snapshot.context.closing?.deadlineMs
+    },
+  ),
+  claim(
+    'O10',
+    'at the deadline the survivors are named, and the engine is still held until nothing is left',
+    (edge) => {
+      if (edge.offer.event.type !== DEADLINE)
+        return !edge.effects.some(({ type }) => type === 'runs.name-survivors')
+      return (
+        edge.after.state === 'draining' &&
+        isDeepStrictEqual(edge.effects, [{ type: 'runs.name-survivors', params: {} }])
+      )
+    },
+  ),
   claim('O10', 'what was left at the end is kept', ({ before, after, offer }) => {
     if (before.state !== 'draining' || offer.event.type !== 'registry.emptied') return true
     return isDeepStrictEqual(after.snapshot.context.left, (offer.event as { left: string[] }).left)
   }),
-  claim('INV-3', 'a closed registry takes no event', (edge) => edge.before.state !== 'closed' || isInert(edge)),
+  claim(
+    'INV-3',
+    'a closed registry takes no event',
+    (edge) => edge.before.state !== 'closed' || isInert(edge),
+  ),
 ]
 
 const fencesAfter = ({ fences, state }: RegistryNode, event: AnyEventObject): readonly string[] => {
   if (state === 'closed') return fences
   const { orderId } = event as { orderId?: string }
-  if (event.type === 'order.recorded' && 'fence' in event && orderId !== undefined) return [...new Set([...fences, orderId])]
+  if (event.type === 'order.recorded' && 'fence' in event && orderId !== undefined)
+    return [...new Set([...fences, orderId])]
   return event.type === 'order.settled' ? fences.filter((fence) => fence !== orderId) : fences
 }
 
-const timersAfter = (before: RegistryNode['timers'], fired: string, set: readonly Timer[], cleared: readonly string[]) => {
+const timersAfter = (
+  before: RegistryNode['timers'],
+  fired: string,
+  set: readonly Timer[],
+  cleared: readonly string[],
+) => {
   const timers = new Map(before)
   for (const id of [fired, ...cleared]) timers.delete(id)
   for (const timer of set) timers.set(timer.id, timer)
@@ -129,19 +164,33 @@ const timersAfter = (before: RegistryNode['timers'], fired: string, set: readonl
 
 export const registryModel = (fault?: Fault): Model<RegistryNode, RegistryOffer, RegistryEdge> => {
   const input = { engineId: 'e1' }
-  const pure = new PureMachine<RegistrySnapshot, RegistryEvent | AnyEventObject>(fault?.machine ?? registryMachine, input, {
-    isTraced: false,
-  })
+  const pure = new PureMachine<RegistrySnapshot, RegistryEvent | AnyEventObject>(
+    fault?.machine ?? registryMachine,
+    input,
+    {
+      isTraced: false,
+    },
+  )
   const first = pure.first().snapshot
   return {
     name: 'registry',
     initial: { snapshot: first, state: first.value, timers: new Map(), fences: [] },
     checks: registryChecks,
     keyOf: ({ state, timers, fences, snapshot: { context } }) =>
-      JSON.stringify([state, [...timers.keys()], [...fences].sort(), Object.keys(context.fences).sort(), context.closing, context.left]),
+      JSON.stringify([
+        state,
+        [...timers.keys()],
+        [...fences].sort(),
+        Object.keys(context.fences).sort(),
+        context.closing,
+        context.left,
+      ]),
     offersAt: ({ timers }) => [
       ...OFFERS,
-      ...[...timers.values()].map(({ event }) => ({ label: 'after closeDeadline', event: { ...event, at: 5 } })),
+      ...[...timers.values()].map(({ event }) => ({
+        label: 'after closeDeadline',
+        event: { ...event, at: 5 },
+      })),
     ],
     take: (before, offer) => {
       const step = pure.next(before.snapshot, offer.event)

@@ -2,7 +2,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SnapshotFrom } from 'xstate'
 import { pathOf } from '../../src/machines/run/run.headline.js'
-import type { LineStatus, StopLine, StopOrderInput } from '../../src/machines/stop-order/stop-order.context.js'
+import type {
+  LineStatus,
+  StopLine,
+  StopOrderInput,
+} from '../../src/machines/stop-order/stop-order.context.js'
 import { stopOrderMachine } from '../../src/machines/stop-order/stop-order.machine.js'
 import type { StopOrderEvent } from '../../src/machines/stop-order/stop-order.machine.js'
 import type { Check, Edge, Model, Offer } from './explorer.js'
@@ -116,17 +120,23 @@ const claim = (id: string, text: string, holds: (edge: StopOrderEdge) => boolean
 export const stopOrderChecks: readonly Check<StopOrderEdge>[] = [
   claim('INV-11', 'a line that was answered never changes, and no line is lost', ({ before, after }) => {
     const now = after.snapshot.context.lines
-    return before.lines.every((line) => isDeepStrictEqual(now[line.runId], line) || !isAnswered(line)) &&
+    return (
+      before.lines.every((line) => isDeepStrictEqual(now[line.runId], line) || !isAnswered(line)) &&
       before.lines.every(({ runId }) => now[runId] !== undefined)
+    )
   }),
-  claim('INV-11', 'the first answer of an open line is taken, an answer for no line of the order is not', (edge) => {
-    const { before, after, offer } = edge
-    if (offer.event.type !== 'line.answered') return true
-    const { line } = offer.event
-    const known = before.snapshot.context.lines[line.runId]
-    if (before.state !== 'dispatched' || known === undefined || isAnswered(known)) return isInert(edge)
-    return isDeepStrictEqual(after.snapshot.context.lines[line.runId], line)
-  }),
+  claim(
+    'INV-11',
+    'the first answer of an open line is taken, an answer for no line of the order is not',
+    (edge) => {
+      const { before, after, offer } = edge
+      if (offer.event.type !== 'line.answered') return true
+      const { line } = offer.event
+      const known = before.snapshot.context.lines[line.runId]
+      if (before.state !== 'dispatched' || known === undefined || isAnswered(known)) return isInert(edge)
+      return isDeepStrictEqual(after.snapshot.context.lines[line.runId], line)
+    },
+  ),
   claim('INV-3', 'a settled order takes no event', (edge) => !isSettled(edge.before) || isInert(edge)),
   claim('K15', 'an order settles when every line is answered, and not before', ({ after }) => {
     const isDue = after.state !== 'recorded' && after.lines.every(isAnswered)
@@ -142,12 +152,16 @@ export const stopOrderChecks: readonly Check<StopOrderEdge>[] = [
     const { lines, lookup } = offer.event
     return after.snapshot.context.lookup === lookup && isDeepStrictEqual(after.lines, lines)
   }),
-  claim('P16', 'an order that is refused as a whole says why, and only before its scope is resolved', (edge) => {
-    const { before, after, offer } = edge
-    if (offer.event.type !== 'order.refused') return true
-    if (before.state !== 'recorded') return isInert(edge)
-    return after.state === 'settled.refused' && after.snapshot.context.error === 'unknown run'
-  }),
+  claim(
+    'P16',
+    'an order that is refused as a whole says why, and only before its scope is resolved',
+    (edge) => {
+      const { before, after, offer } = edge
+      if (offer.event.type !== 'order.refused') return true
+      if (before.state !== 'recorded') return isInert(edge)
+      return after.state === 'settled.refused' && after.snapshot.context.error === 'unknown run'
+    },
+  ),
   claim('INV-5', 'confirmed is said only where each run it covered is proven gone', ({ after }) => {
     return after.state !== 'settled.confirmed' || after.lines.every(isProven)
   }),
@@ -170,7 +184,12 @@ export const stopOrderModel = (fault?: Fault): Model<StopOrderNode, StopOrderOff
     initial: nodeOf(pure.first().snapshot),
     checks: stopOrderChecks,
     keyOf: ({ state, lines, snapshot: { context } }) =>
-      [state, context.lookup, context.error, ...lines.map((line) => `${line.runId} ${line.status} ${line.isLive}`)].join(' | '),
+      [
+        state,
+        context.lookup,
+        context.error,
+        ...lines.map((line) => `${line.runId} ${line.status} ${line.isLive}`),
+      ].join(' | '),
     offersAt: () => OFFERS,
     take: (before, offer) => {
       const { snapshot } = pure.next(before.snapshot, offer.event)

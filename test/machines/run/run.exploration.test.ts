@@ -13,6 +13,7 @@ import type { RunExploration } from '../../model/run/liveness.js'
 import { actionMutants, guardMutants, transitionMutants } from '../../model/run/mutants.js'
 import type { Mutant } from '../../model/run/mutants.js'
 import { PLANTED, survivorsOf, tableOf, without } from '../../model/run/planted.js'
+import { changedByRestore } from '../../model/run/restored.js'
 import { exploreLegal } from '../../model/run/uses.js'
 import type { Uses } from '../../model/run/uses.js'
 
@@ -48,7 +49,10 @@ const holds = (id: string) => {
 }
 
 describe('invariants, over every event in every reachable state', () => {
-  test('INV-2: each step of the ladder calls for exactly its effects, and no signal without a tree', holds('INV-2'))
+  test(
+    'INV-2: each step of the ladder calls for exactly its effects, and no signal without a tree',
+    holds('INV-2'),
+  )
   test('INV-3: a settled outcome never changes', holds('INV-3'))
   test('INV-4: a live tree behind an intent or an outcome is being ended', holds('INV-4'))
   test('INV-5: only evidence ends the ladder, and it is recorded as the fact gave it', holds('INV-5'))
@@ -63,11 +67,17 @@ describe('invariants, over every event in every reachable state', () => {
 describe('orders', () => {
   test('P1: a cancel is recorded at once in every open state, and no intent ever weakens', holds('P1'))
   test('P2: a run that is being ended settles as the order says, once its tree is gone', holds('P2'))
-  test('P4: a launch that ends in an intent is answered at once, and a failed one leaves nothing', holds('P4'))
+  test(
+    'P4: a launch that ends in an intent is answered at once, and a failed one leaves nothing',
+    holds('P4'),
+  )
   test('P5: a cancel before any launch spawns nothing, with evidence never-launched', holds('P5'))
   test('P6: what settled by itself is not moved by a later order', holds('P6'))
   test('P7: a repeated order joins the first, and adds only its force', holds('P7'))
-  test('P10: the cancellation record carries the first request, and only a cancelled outcome has one', holds('P10'))
+  test(
+    'P10: the cancellation record carries the first request, and only a cancelled outcome has one',
+    holds('P10'),
+  )
   test('P11: confirmed means evidence of every attempt', holds('P11'))
   test('P18: a suppressed run is interrupted and not delivered', holds('P18'))
   test('K14: terminate ends what settled work holds, and leaves open work alone', holds('K14'))
@@ -94,10 +104,16 @@ describe('attempts and their ends', () => {
 
 describe('turns, watchdogs, pauses', () => {
   test('K1: progress and completion of the open turn are taken', holds('K1'))
-  test('K4: a watchdog is not heard while the run is paused, waits for a person, is being ended or is settled', holds('K4'))
+  test(
+    'K4: a watchdog is not heard while the run is paused, waits for a person, is being ended or is settled',
+    holds('K4'),
+  )
   test('K5: never-started is said of a silent turn without progress, and of no other', holds('K5'))
   test('K8: one advisory per generation, which stands as long as the stall', holds('K8'))
-  test('K9: a prolonged stall after progress settles failed-stalled, unless a person is waited for', holds('K9'))
+  test(
+    'K9: a prolonged stall after progress settles failed-stalled, unless a person is waited for',
+    holds('K9'),
+  )
   test('K10: a completion that stays open and silent closes the turn', holds('K10'))
   test('K11: a generation begins with a turn or an attempt, and with nothing else', holds('K11'))
   test('K13: a turn is asked to end once, and its end is not the success of the run', holds('K13'))
@@ -120,9 +136,14 @@ describe('the exploration itself', () => {
     expect(legal.flatMap(endless)).toEqual([])
   })
 
+  test('INV-13: a snapshot restored from its record does what the living one does, in every reachable state', () => {
+    expect(legal.slice(0, 1).flatMap(changedByRestore)).toEqual([])
+  })
+
   test('INV-10: every transition of the chart is taken in a legal world, but those against an unlawful one', () => {
     // Before a launch was answered an agent has said nothing, and who asks the agent to end has an intent already.
-    const isUnlawful = /^run\.work\.open\.(active|finishing): process\.launch-failed|^run\.process\.asking: intent\.recorded/
+    const isUnlawful =
+      /^run\.work\.open\.(active|finishing): process\.launch-failed|^run\.process\.asking: intent\.recorded/
     const untaken = transitionsOf(runMachine).filter((name) => !uses.ofTransition.has(name))
     expect(untaken.filter((name) => !isUnlawful.test(name))).toEqual([])
   })
@@ -134,44 +155,71 @@ describe('the exploration itself', () => {
 
 /** Only the claims that the chart itself keeps are asked. */
 describe('planted faults', () => {
+  const kept = () =>
+    keptBy(
+      checksOf('legal'),
+      legal.flatMap(({ violations }) => violations),
+    )
+
   const judge = (title: string, mutants: readonly Mutant[], rows: 'all' | 'alive') => {
-    const checks = keptBy(checksOf('legal'), legal.flatMap(({ violations }) => violations))
+    const checks = kept()
     const verdicts = mutants.map((mutant) => hunt(mutant, uses, checks))
     console.log(tableOf(title, verdicts, rows))
     expect(survivorsOf(verdicts)).toEqual([])
   }
 
-  test('INV-3: each invariant finds a fault planted against it, without the help of another claim', { timeout: TIMEOUT_MS }, () => {
-    const verdicts = PLANTED.map(([id, mutant]) => {
-      const checks = checksOf('legal').filter((check) => check.id === id)
-      return { ...hunt(mutant, uses, checks), id }
-    })
-    console.log(tableOf('the run chart, with one invariant asked', verdicts, 'all'))
-    expect(verdicts.filter(({ killer, id }) => killer?.id !== id)).toEqual([])
-  })
+  test(
+    'INV-3: each invariant finds a fault planted against it, without the help of another claim',
+    { timeout: TIMEOUT_MS },
+    () => {
+      const verdicts = PLANTED.map(([id, mutant]) => {
+        const checks = kept().filter((check) => check.id === id)
+        return { ...hunt(mutant, uses, checks), id }
+      })
+      console.log(tableOf('the run chart, with one invariant asked', verdicts, 'all'))
+      expect(verdicts.filter(({ killer, id }) => killer?.id !== id)).toEqual([])
+    },
+  )
 
-  test('INV-10: every guard that always says yes, or always no, breaks a claim', { timeout: TIMEOUT_MS }, () => {
-    judge('the run chart, guards', guardMutants(uses), 'all')
-  })
+  test(
+    'INV-10: every guard that always says yes, or always no, breaks a claim',
+    { timeout: TIMEOUT_MS },
+    () => {
+      judge('the run chart, guards', guardMutants(uses), 'all')
+    },
+  )
 
-  test('INV-2: every action and every effect that is left out breaks a claim', { timeout: TIMEOUT_MS }, () => {
-    judge('the run chart, actions and effects', actionMutants(uses), 'all')
-  })
+  test(
+    'INV-2: every action and every effect that is left out breaks a claim',
+    { timeout: TIMEOUT_MS },
+    () => {
+      judge('the run chart, actions and effects', actionMutants(uses), 'all')
+    },
+  )
 
-  test('INV-4: every transition that is left out, or has lost its guard, breaks a claim', { timeout: TIMEOUT_MS }, () => {
-    judge('the run chart, transitions', transitionMutants(uses), 'alive')
-  })
+  test(
+    'INV-4: every transition that is left out, or has lost its guard, breaks a claim',
+    { timeout: TIMEOUT_MS },
+    () => {
+      judge('the run chart, transitions', transitionMutants(uses), 'alive')
+    },
+  )
 
-  test('INV-4: a ladder without its KILL step, and a tree whose end nobody hears, do not pass for live', { timeout: TIMEOUT_MS }, () => {
-    const policy = 'one-shot, both hooks'
-    const explored = (mutant: Mutant | undefined) => {
-      const machine = mutant?.machine() ?? runMachine
-      return exploreRun(modelOf('legal', policy, featuresOf(policy), { checks: [], machine }))
-    }
-    const isKillStep = ({ name }: Mutant): boolean => name.startsWith('without run.process.term-sent: xstate.after.')
-    expect(endless(explored(transitionMutants(uses).find(isKillStep))).length).toBeGreaterThan(0)
-    const unheard = explored(without('announceTreeConfirmed'))
-    expect(stuck(unheard).length).toBeGreaterThan(0)
-    expect(deadEnds(unheard).length).toBeGreaterThan(0)
-  })
+  test(
+    'INV-4: a ladder without its KILL step, and a tree whose end nobody hears, do not pass for live',
+    { timeout: TIMEOUT_MS },
+    () => {
+      const policy = 'one-shot, both hooks'
+      const explored = (mutant: Mutant | undefined) => {
+        const machine = mutant?.machine() ?? runMachine
+        return exploreRun(modelOf('legal', policy, featuresOf(policy), { checks: [], machine }))
+      }
+      const isKillStep = ({ name }: Mutant): boolean =>
+        name.startsWith('without run.process.term-sent: xstate.after.')
+      expect(endless(explored(transitionMutants(uses).find(isKillStep))).length).toBeGreaterThan(0)
+      const unheard = explored(without('announceTreeConfirmed'))
+      expect(stuck(unheard).length).toBeGreaterThan(0)
+      expect(deadEnds(unheard).length).toBeGreaterThan(0)
+    },
+  )
 })

@@ -20,7 +20,10 @@ test('INV-11: a line that was answered never changes, and answers for others are
 test('INV-3: a settled order takes no event', holds('INV-3'))
 test('INV-5: confirmed is said only where each run it covered is proven gone', holds('INV-5'))
 test('K14: nothing to stop, confirmed, unconfirmed and refused are told apart', holds('K14'))
-test('K15: an order settles when every line is answered, and a failed lookup is never nothing to stop', holds('K15'))
+test(
+  'K15: an order settles when every line is answered, and a failed lookup is never nothing to stop',
+  holds('K15'),
+)
 test('P16: an order that names what is not there is refused with its reason', holds('P16'))
 
 test('INV-11: from every state an order comes to its verdict by answers alone', () => {

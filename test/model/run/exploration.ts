@@ -47,7 +47,8 @@ export const modelOf = (
   name: string,
   features: Features,
   options: Partial<RunModelOptions> = {},
-): RunModel => runModel({ name: `run (${mode}; ${name})`, features, mode, checks: checksOf(mode), ...options })
+): RunModel =>
+  runModel({ name: `run (${mode}; ${name})`, features, mode, checks: checksOf(mode), ...options })
 
 export const exploreRun = (model: RunModel, options: Partial<ExploreOptions> = {}): RunExploration =>
   explore(model, { maxStates: MAX_STATES, ...options })

@@ -1,4 +1,5 @@
 /** The search for a claim that a planted fault breaks. */
+import { runMachine } from '../../../src/machines/run/run.machine.js'
 import type { Violation } from '../explorer.js'
 import { ROBUST } from '../explorer.js'
 import { isSame } from './checks/check.js'
@@ -6,7 +7,8 @@ import { exploreRun, featuresOf, modelOf, POLICIES } from './exploration.js'
 import type { RunExploration } from './liveness.js'
 import type { RunModel } from './model.js'
 import type { Mutant } from './mutants.js'
-import type { RunEdge, RunNode, RunSnapshot } from './node.js'
+import type { RunEdge } from './node.js'
+import { restored, resultOf } from './restored.js'
 import type { Use, Uses } from './uses.js'
 
 /**
@@ -34,10 +36,15 @@ const modelsOf = ({ machine, lostEffect }: Mutant, checks?: RunModel['checks']):
   }
 }
 
-const judge = (model: RunModel, edge: RunEdge): { readonly id: string; readonly claim: string } | undefined => {
+const judge = (
+  model: RunModel,
+  edge: RunEdge,
+): { readonly id: string; readonly claim: string } | undefined => {
   const { type } = edge.offer.event
   const isChanged = edge.after !== edge.before
-  return model.checks.find(({ on, holds }) => (on === 'change' ? isChanged : on.includes(type)) && !holds(edge))
+  return model.checks.find(
+    ({ on, holds }) => (on === 'change' ? isChanged : on.includes(type)) && !holds(edge),
+  )
 }
 
 /** The first claim broken on one path; null where none is, or where the faulty chart leaves the path. */
@@ -75,43 +82,31 @@ const exploreAll = (models: Models): Violation | null => {
   return null
 }
 
-/** What an edge amounts to. The regions are apart: in which order one step has their events and effects does not matter. */
-const resultOf = ({ after, effects, raised }: RunEdge) => [
-  after.snapshot.value,
-  after.context,
-  [...after.timers.values()],
-  effects.map((effect) => JSON.stringify(effect)).sort(),
-  [...raised].sort(),
-]
-
 /** Whether the faulty chart does what the chart does on every edge that can meet the fault. Then it reaches the same nodes, too. */
 const isNoDifferent = (mutant: Mutant, models: Models, { explorations }: Uses): boolean => {
   const isSameIn = (policy: string, { nodes }: RunExploration): boolean => {
     const faulty = models(policy)
     const right = modelOf('legal', policy, featuresOf(policy))
     const machine = mutant.machine()
-    const transplanted = (node: RunNode): RunNode => {
-      const { value, context } = node.snapshot
-      return { ...node, snapshot: machine.resolveState({ value, context }) as RunSnapshot }
-    }
     return nodes.every((node) => {
       const offers = right.offersAt(node).filter(({ event }) => mutant.concerns(node, event.type))
       if (offers.length === 0) return true
-      const [original, copy] = [{ ...node, snapshot: resolved(node) }, transplanted(node)]
-      return offers.every((offer) => isSame(resultOf(faulty.take(copy, offer)), resultOf(right.take(original, offer))))
+      const [original, copy] = [restored(node, runMachine), restored(node, machine)]
+      return offers.every((offer) =>
+        isSame(resultOf(faulty.take(copy, offer)), resultOf(right.take(original, offer))),
+      )
     })
   }
   return [...explorations].every(([policy, exploration]) => isSameIn(policy, exploration))
 }
 
-const resolved = ({ snapshot }: RunNode): RunSnapshot => {
-  const { value, context, machine } = snapshot
-  return machine.resolveState({ value, context }) as RunSnapshot
-}
-
 /** Kills with the checks given, or with all. */
 export const hunt = (mutant: Mutant, uses: Uses, checks?: RunModel['checks']): Verdict => {
-  const verdict = (fate: Fate, killer: Violation | null = null): Verdict => ({ mutant: mutant.name, fate, killer })
+  const verdict = (fate: Fate, killer: Violation | null = null): Verdict => ({
+    mutant: mutant.name,
+    fate,
+    killer,
+  })
   if (mutant.uses?.length === 0) return verdict('never used')
   const models = modelsOf(mutant, checks)
   const found = tryUses(models, mutant.uses ?? [])

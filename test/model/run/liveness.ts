@@ -28,7 +28,9 @@ const isFair = ({ nature, event, isStale }: RunOffer, from: RunNode): boolean =>
 
 const pathsOf = (exploration: RunExploration, isWrong: (node: RunNode, index: number) => boolean): string[] =>
   exploration.nodes.flatMap((node, index) =>
-    isWrong(node, index) ? [`${exploration.keys[index] ?? ''} after ${exploration.pathTo(index).join(' → ')}`] : [],
+    isWrong(node, index)
+      ? [`${exploration.keys[index] ?? ''} after ${exploration.pathTo(index).join(' → ')}`]
+      : [],
   )
 
 /** States in which nothing can change any more although the run is not done. */

@@ -28,11 +28,18 @@ const DURATIONS = {
   finalizeDeadlineMs: 107,
 } as const
 
-export type Features = Pick<RunPolicy, 'isInteractive' | 'candidates' | 'canAsk' | 'hasFinalize' | 'hasDeliver'>
+export type Features = Pick<
+  RunPolicy,
+  'isInteractive' | 'candidates' | 'canAsk' | 'hasFinalize' | 'hasDeliver'
+>
 
 export const policyOf = (features: Features): RunPolicy => ({ ...features, ...DURATIONS })
 
-const timersAfter = (before: RunNode['timers'], step: PureStep<RunSnapshot>, fired: string | null): RunNode['timers'] => {
+const timersAfter = (
+  before: RunNode['timers'],
+  step: PureStep<RunSnapshot>,
+  fired: string | null,
+): RunNode['timers'] => {
   if (fired === null && step.timersSet.length === 0 && step.timersCleared.length === 0) return before
   const timers = new Map(before)
   if (fired !== null) timers.delete(fired)
@@ -106,11 +113,17 @@ const noteTurn = (notes: Notes, before: RunNode, { event, isStale }: RunOffer): 
     case 'person.asked':
       return { ...notes, hasProgress: true, questions: notes.questions + 1 }
     case 'person.answered':
-      return before.work === 'open.accepted' ? notes : { ...notes, questions: Math.max(0, notes.questions - 1) }
+      return before.work === 'open.accepted'
+        ? notes
+        : { ...notes, questions: Math.max(0, notes.questions - 1) }
     case 'turn.cancel':
       return { ...notes, isTurnCancelling: true }
     case 'turn.completed':
-      return { ...notes, ...over, result: (event as { result: { isOk: boolean } }).result.isOk ? 'ok' : 'not-ok' }
+      return {
+        ...notes,
+        ...over,
+        result: (event as { result: { isOk: boolean } }).result.isOk ? 'ok' : 'not-ok',
+      }
     case 'turn.cancelled':
       return { ...notes, ...over }
     case 'watchdog.completion-silent':
@@ -120,7 +133,13 @@ const noteTurn = (notes: Notes, before: RunNode, { event, isStale }: RunOffer): 
   }
 }
 
-const FRESH_TURN = { hasProgress: false, hasAdvised: false, questions: 0, isTurnCancelling: false, result: null } as const
+const FRESH_TURN = {
+  hasProgress: false,
+  hasAdvised: false,
+  questions: 0,
+  isTurnCancelling: false,
+  result: null,
+} as const
 
 const notesAfter = (before: RunNode, offer: RunOffer, step: PureStep<RunSnapshot>): Notes => {
   const event = offer.event as RunEvent
@@ -145,7 +164,10 @@ const nodeAfter = (before: RunNode, offer: RunOffer, step: PureStep<RunSnapshot>
   const world = mode === 'legal' ? worldAfter(before.world, offer, step) : before.world
   const notes = mode === 'legal' ? notesAfter(before, offer, step) : before.notes
   const isSame =
-    step.snapshot === before.snapshot && timers === before.timers && world === before.world && notes === before.notes
+    step.snapshot === before.snapshot &&
+    timers === before.timers &&
+    world === before.world &&
+    notes === before.notes
   return isSame ? before : { ...viewOf(step.snapshot), timers, world, notes, at: before.at + 1 }
 }
 
@@ -154,7 +176,8 @@ const idOfTimer = (timers: RunNode['timers'], event: AnyEventObject): string | n
   return null
 }
 
-const asTimers = (timers: readonly Timer[]): RunNode['timers'] => new Map(timers.map((timer) => [timer.id, timer]))
+const asTimers = (timers: readonly Timer[]): RunNode['timers'] =>
+  new Map(timers.map((timer) => [timer.id, timer]))
 
 export interface RunModelOptions {
   readonly name: string
@@ -170,11 +193,22 @@ export interface RunModelOptions {
 
 export type RunModel = Model<RunNode, RunOffer, RunEdge>
 
-export const runModel = ({ name, features, mode, checks, machine = runMachine, isTraced = false, lostEffect }: RunModelOptions): RunModel => {
+export const runModel = ({
+  name,
+  features,
+  mode,
+  checks,
+  machine = runMachine,
+  isTraced = false,
+  lostEffect,
+}: RunModelOptions): RunModel => {
   const input = { policy: policyOf(features) }
   const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(machine, input, { isTraced })
   const first = pure.first()
-  const world = { ...initialWorld, isAdmissionAsked: first.effects.some(({ type }) => type === 'admission.request') }
+  const world = {
+    ...initialWorld,
+    isAdmissionAsked: first.effects.some(({ type }) => type === 'admission.request'),
+  }
   const initial: RunNode = {
     ...viewOf(first.snapshot),
     timers: asTimers(first.timersSet),

@@ -52,7 +52,11 @@ export const actionMutants = ({ ofTransition }: Uses): readonly Mutant[] =>
     const found = { uses: uses.length > 0 ? uses : null, concerns: anywhere }
     return action.includes('.')
       ? { name: `without effect ${action}`, machine: () => runMachine, lostEffect: action, ...found }
-      : { name: `without ${action}`, machine: () => provide({ actions: { [action]: () => undefined } }), ...found }
+      : {
+          name: `without ${action}`,
+          machine: () => provide({ actions: { [action]: () => undefined } }),
+          ...found,
+        }
   })
 
 type Json = Record<string, unknown>

@@ -5,7 +5,12 @@
  */
 import type { AnyEventObject, SnapshotFrom } from 'xstate'
 import { pathOf } from '../../../src/machines/run/run.headline.js'
-import type { ExitStatus, FreezeOwner, IntentKind, RunContext } from '../../../src/machines/run/run.context.js'
+import type {
+  ExitStatus,
+  FreezeOwner,
+  IntentKind,
+  RunContext,
+} from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
 import type { RunMachine } from '../../../src/machines/run/run.machine.js'
 import type { Edge, Offer } from '../explorer.js'
@@ -97,9 +102,11 @@ export const viewOf = (snapshot: RunSnapshot) => ({
 export const isOpen = ({ work }: RunNode): boolean => work.startsWith('open.')
 export const isSettled = ({ work }: RunNode): boolean => work.startsWith('settled.')
 /** A turn is open: a prompt was given and its completion has not come. */
-export const isTurnOpen = ({ work }: RunNode): boolean => work === 'open.accepted' || work.startsWith('open.active.')
+export const isTurnOpen = ({ work }: RunNode): boolean =>
+  work === 'open.accepted' || work.startsWith('open.active.')
 export const isEnding = ({ context }: RunNode): boolean => context.intent !== null
-export const isDelivered = ({ delivery }: RunNode): boolean => delivery === 'delivered' || delivery === 'suppressed'
+export const isDelivered = ({ delivery }: RunNode): boolean =>
+  delivery === 'delivered' || delivery === 'suppressed'
 /** Settled, confirmed and delivered: nothing of the run will ever happen again. */
 export const isDone = (node: RunNode): boolean =>
   isSettled(node) && node.process === 'confirmed' && isDelivered(node)

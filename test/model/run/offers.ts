@@ -140,7 +140,12 @@ const processFacts = (
 ): Entry[] => {
   const fact = (isPossible: boolean, label: string, draft: Draft): Entry[] =>
     isPossible || isStale ? [{ label: `${label}${mark}`, draft, nature: 'fact', isStale }] : []
-  const failure = { type: 'process.launch-failed', attempt, code: 'ENOENT', message: 'no such program' } as const
+  const failure = {
+    type: 'process.launch-failed',
+    attempt,
+    code: 'ENOENT',
+    message: 'no such program',
+  } as const
   return [
     ...fact(may.launch, 'process.launched', { type: 'process.launched', attempt }),
     ...BOTH.flatMap((isFallbackEligible) =>
@@ -202,12 +207,37 @@ const otherFacts = (node: RunNode, mode: Mode): Entry[] => {
   const { execution, isAdmissionAsked } = node.world
   const mayBeLost = isAnything || execution !== 'ended' || node.process === 'waiting'
   return [
-    { label: 'run.admitted', draft: { type: 'run.admitted' }, nature: 'command', isPossible: isAnything || isAdmissionAsked },
-    { label: 'run.lost', draft: { type: 'run.lost', evidence: 'identity-gone' }, nature: 'fact', isPossible: mayBeLost },
+    {
+      label: 'run.admitted',
+      draft: { type: 'run.admitted' },
+      nature: 'command',
+      isPossible: isAnything || isAdmissionAsked,
+    },
+    {
+      label: 'run.lost',
+      draft: { type: 'run.lost', evidence: 'identity-gone' },
+      nature: 'fact',
+      isPossible: mayBeLost,
+    },
     { label: 'run.faulted', draft: { type: 'run.faulted', message: 'broken' }, nature: 'fact' },
-    { label: 'delivery.finalized', draft: { type: 'delivery.finalized' }, nature: 'fact', isPossible: isUnderDelivery },
-    { label: 'delivery.acknowledged', draft: { type: 'delivery.acknowledged' }, nature: 'fact', isPossible: isUnderDelivery },
-    { label: 'delivery.failed', draft: { type: 'delivery.failed', error: 'down' }, nature: 'fact', isPossible: isUnderDelivery },
+    {
+      label: 'delivery.finalized',
+      draft: { type: 'delivery.finalized' },
+      nature: 'fact',
+      isPossible: isUnderDelivery,
+    },
+    {
+      label: 'delivery.acknowledged',
+      draft: { type: 'delivery.acknowledged' },
+      nature: 'fact',
+      isPossible: isUnderDelivery,
+    },
+    {
+      label: 'delivery.failed',
+      draft: { type: 'delivery.failed', error: 'down' },
+      nature: 'fact',
+      isPossible: isUnderDelivery,
+    },
   ]
 }
 
@@ -217,7 +247,8 @@ const isSpeaking = ({ world, context }: RunNode): boolean =>
 
 /** A timer that was armed for a turn which is over. */
 const isOfOtherTurn = ({ context }: RunNode, event: AnyEventObject): boolean =>
-  'generation' in event && (event['generation'] !== context.generation || event['attempt'] !== context.attempt)
+  'generation' in event &&
+  (event['generation'] !== context.generation || event['attempt'] !== context.attempt)
 
 export const offersAt = (node: RunNode, mode: Mode): RunOffer[] => {
   const at = node.at + 1

@@ -32,7 +32,15 @@ const rewriting = (action: string): Mutant => {
 }
 
 export const PLANTED: readonly (readonly [string, Mutant])[] = [
-  ['INV-2', { name: 'without effect process.kill', machine: () => runMachine, lostEffect: 'process.kill', ...ANYWHERE }],
+  [
+    'INV-2',
+    {
+      name: 'without effect process.kill',
+      machine: () => runMachine,
+      lostEffect: 'process.kill',
+      ...ANYWHERE,
+    },
+  ],
   ['INV-3', rewriting('noteSuppressed')],
   ['INV-4', guarded('isIntentAtLaunch', false)],
   ['INV-5', guarded('isTreeEmpty', true)],
@@ -58,7 +66,11 @@ export const tableOf = (title: string, verdicts: readonly Verdict[], rows: 'all'
   const fates = countsOf(verdicts.map(({ fate }) => fate))
   const killers = countsOf(verdicts.flatMap(({ killer }) => killer?.id ?? []))
   const shown = verdicts.filter(({ fate }) => rows === 'all' || fate !== 'killed')
-  return [`mutants of ${title}: ${verdicts.length}: ${fates}`, `  killed by: ${killers}`, ...shown.map(rowOf)].join('\n')
+  return [
+    `mutants of ${title}: ${verdicts.length}: ${fates}`,
+    `  killed by: ${killers}`,
+    ...shown.map(rowOf),
+  ].join('\n')
 }
 
 export const survivorsOf = (verdicts: readonly Verdict[]): string[] =>

@@ -65,7 +65,12 @@ class Ledger {
       uses.set(part, known)
       for (const { edge, index } of places.values()) {
         const { before: node, offer } = edge
-        known.push({ policy, node, event: offer.event.type, path: () => [...exploration.pathTo(index()), offer.label] })
+        known.push({
+          policy,
+          node,
+          event: offer.event.type,
+          path: () => [...exploration.pathTo(index()), offer.label],
+        })
       }
     }
   }

@@ -64,6 +64,7 @@ const WORD_BYTES_MAX = 64
 
 /** Where the value ended that decided last: the next key is most often just behind it. -1: unknown. */
 let decidedUpTo = -1
+let headEnd = 0
 
 class CompiledChoice {
   readonly #keys: readonly Buffer[]
@@ -138,6 +139,7 @@ class CompiledChoice {
     const last = this.#last
     if (last !== null && isWord(bytes, at + 1, end, last.word)) {
       if (this.#isTop) decidedUpTo = nextElement(bytes, at + last.word.length + 2, end)
+      headEnd = Math.max(headEnd, at + last.word.length + 2)
       return last.next
     }
     const to = endOfString(bytes, at + 1, end)
@@ -161,8 +163,14 @@ const compile = (entry: Entry): Node =>
     ? { choice: new CompiledChoice(entry), meaning: UNKNOWN }
     : { choice: null, meaning: entry }
 
+/** A head shorter than this is read again as fast as it is compared. */
+const HEAD_BYTES_MIN = 40
+
 export class FrameTable {
   readonly #root: Node
+  /** The head that decided last, and what it meant: whatever follows it, the same head means the same. */
+  #head = Buffer.alloc(0)
+  #headMeaning: Meaning = UNKNOWN
 
   constructor(entry: Entry) {
     this.#root = compile(entry)
@@ -170,10 +178,23 @@ export class FrameTable {
 
   /** What the frame in `bytes[start, end)`, which begins with a brace, is. */
   meaningOf(bytes: Buffer, start: number, end: number): Meaning {
+    if (this.#hasSameHead(bytes, start, end)) return this.#headMeaning
     decidedUpTo = -1
+    headEnd = start
     let node = this.#root
     while (node.choice !== null) node = node.choice.pick(bytes, start, end)
+    if (headEnd - start >= HEAD_BYTES_MIN) {
+      this.#head = Buffer.from(bytes.subarray(start, headEnd))
+      this.#headMeaning = node.meaning
+    }
     return node.meaning
+  }
+
+  #hasSameHead(bytes: Buffer, start: number, end: number): boolean {
+    const length = this.#head.length
+    if (length === 0 || start + length > end) return false
+    if (bytes[start + length - 12] !== this.#head[length - 12]) return false
+    return bytes.compare(this.#head, 0, length, start, start + length) === 0
   }
 
   /** What an unknown frame calls itself: the values on the way to where the table had no more to say. */

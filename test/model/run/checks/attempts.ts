@@ -9,12 +9,17 @@ type Ending = { readonly isFallbackEligible: boolean } & Partial<ExitStatus>
 
 /** The work waits for this execution: nobody wants the run ended, and no other attempt is due. */
 const isAwaited = (node: RunNode): boolean =>
-  !isOver(node) && node.context.attempt === node.context.executionAttempt && node.world.execution !== 'members'
+  !isOver(node) &&
+  node.context.attempt === node.context.executionAttempt &&
+  node.world.execution !== 'members'
 
-const isSuccess = ({ notes }: RunNode, { exitCode }: Ending): boolean => exitCode === 0 && notes.result !== 'not-ok'
+const isSuccess = ({ notes }: RunNode, { exitCode }: Ending): boolean =>
+  exitCode === 0 && notes.result !== 'not-ok'
 
 const isFallback = (node: RunNode, ending: Ending): boolean =>
-  !isSuccess(node, ending) && ending.isFallbackEligible && node.context.attempt < node.context.policy.candidates
+  !isSuccess(node, ending) &&
+  ending.isFallbackEligible &&
+  node.context.attempt < node.context.policy.candidates
 
 const isExitOf = (node: RunNode, { exitCode, signal }: ExitStatus): boolean =>
   isSame({ exitCode, signal }, node.notes.exit ?? { exitCode: null, signal: null })
@@ -24,40 +29,71 @@ const isNextAttempt = ({ before, after }: RunEdge): boolean =>
 
 const firstDelivery = ({ context }: RunNode): string => {
   const { hasFinalize, hasDeliver } = context.policy
-  return context.isSuppressed ? 'suppressed' : hasFinalize ? 'finalizing' : hasDeliver ? 'delivering' : 'delivered'
+  return context.isSuppressed
+    ? 'suppressed'
+    : hasFinalize
+      ? 'finalizing'
+      : hasDeliver
+        ? 'delivering'
+        : 'delivered'
 }
 
 const attempts: readonly RunCheck[] = [
-  onEvent('P3', 'the exit of the awaited execution decides: completed, the next candidate, or failed', ['process.exited'], (edge, event) => {
-    const { before, after } = edge
-    if (!isAwaited(before)) return true
-    if (isSuccess(before, event)) return after.work === 'settled.completed' && after.context.outcome?.reason === 'exit'
-    if (isFallback(before, event)) return isNextAttempt(edge)
-    const reason = event.signal === null ? 'exit' : 'signal'
-    return after.work === 'settled.failed' && after.context.outcome?.reason === reason
-  }),
-  onEvent('P6', 'a launch that failed is the next candidate, or the failure of the run', ['process.launch-failed'], (edge, event) => {
-    const { before, after } = edge
-    if (!isAwaited(before)) return true
-    if (isFallback(before, event)) return isNextAttempt(edge)
-    const { outcome } = after.context
-    const isTold = outcome?.reason === 'launch-failed' && outcome.code === 'ENOENT' && outcome.message === event.message
-    return after.work === 'settled.failed' && isTold
-  }),
+  onEvent(
+    'P3',
+    'the exit of the awaited execution decides: completed, the next candidate, or failed',
+    ['process.exited'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (!isAwaited(before)) return true
+      if (isSuccess(before, event))
+        return after.work === 'settled.completed' && after.context.outcome?.reason === 'exit'
+      if (isFallback(before, event)) return isNextAttempt(edge)
+      const reason = event.signal === null ? 'exit' : 'signal'
+      return after.work === 'settled.failed' && after.context.outcome?.reason === reason
+    },
+  ),
+  onEvent(
+    'P6',
+    'a launch that failed is the next candidate, or the failure of the run',
+    ['process.launch-failed'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (!isAwaited(before)) return true
+      if (isFallback(before, event)) return isNextAttempt(edge)
+      const { outcome } = after.context
+      const isTold =
+        outcome?.reason === 'launch-failed' && outcome.code === 'ENOENT' && outcome.message === event.message
+      return after.work === 'settled.failed' && isTold
+    },
+  ),
   onChange('P9', 'only a failure that is eligible starts the next candidate', ({ before, after, offer }) => {
     if (after.context.attempt === before.context.attempt) return true
     const ending = offer.event as unknown as Ending
-    return isAwaited(before) && isFallback(before, ending) && after.context.attempt === before.context.attempt + 1
+    return (
+      isAwaited(before) && isFallback(before, ending) && after.context.attempt === before.context.attempt + 1
+    )
   }),
-  onEvent('K19', 'an exit told twice moves neither the work nor its attempt', ['process.exited'], ({ before, after }) => {
-    if (before.world.execution !== 'members') return true
-    return after.work === before.work && after.context.attempt === before.context.attempt
-  }),
-  onEvent('R3', 'a tree that is gone without an exit leaves the work lost', ['process.gone', 'run.lost'], ({ before, after, offer }) => {
-    const isSwept = before.context.attempt > before.context.executionAttempt && before.context.executionAttempt > 0
-    if (isOver(before) || (offer.event.type === 'process.gone' && isSwept)) return true
-    return after.work === 'settled.lost'
-  }),
+  onEvent(
+    'K19',
+    'an exit told twice moves neither the work nor its attempt',
+    ['process.exited'],
+    ({ before, after }) => {
+      if (before.world.execution !== 'members') return true
+      return after.work === before.work && after.context.attempt === before.context.attempt
+    },
+  ),
+  onEvent(
+    'R3',
+    'a tree that is gone without an exit leaves the work lost',
+    ['process.gone', 'run.lost'],
+    ({ before, after, offer }) => {
+      const isSwept =
+        before.context.attempt > before.context.executionAttempt && before.context.executionAttempt > 0
+      if (isOver(before) || (offer.event.type === 'process.gone' && isSwept)) return true
+      return after.work === 'settled.lost'
+    },
+  ),
   onChange('P3', 'an outcome tells the exit of the last execution, and of no other', (edge) => {
     const { outcome } = edge.after.context
     return !settlesIn(edge) || (outcome !== null && isExitOf(edge.after, outcome))
@@ -92,21 +128,39 @@ const delivery: readonly RunCheck[] = [
   onChange('INV-12', 'a settlement begins its delivery at once: the hook, the host, or nobody', (edge) => {
     return !settlesIn(edge) || edge.after.delivery === firstDelivery(edge.after)
   }),
-  onEvent('P17', 'an answer of the host moves the delivery that waits for it, and nothing else', HOOKS, (edge, event) => {
-    const expected = afterHook(edge.before, event.type)
-    if (expected === edge.before.delivery) return isInert(edge)
-    return edge.after.delivery === expected && isSame(edge.after.context, edge.before.context)
-  }),
-  onTimer('P19', 'a finalize hook that does not answer holds nothing back', 'finalizeDeadline.run.delivery.finalizing', ({ after }) => {
-    return after.delivery === (after.context.policy.hasDeliver ? 'delivering' : 'delivered')
-  }),
-  onTimer('INV-12', 'a delivery that failed is repeated', 'deliveryRetry.run.delivery.retrying', ({ after }) => {
-    return after.delivery === 'delivering'
-  }),
+  onEvent(
+    'P17',
+    'an answer of the host moves the delivery that waits for it, and nothing else',
+    HOOKS,
+    (edge, event) => {
+      const expected = afterHook(edge.before, event.type)
+      if (expected === edge.before.delivery) return isInert(edge)
+      return edge.after.delivery === expected && isSame(edge.after.context, edge.before.context)
+    },
+  ),
+  onTimer(
+    'P19',
+    'a finalize hook that does not answer holds nothing back',
+    'finalizeDeadline.run.delivery.finalizing',
+    ({ after }) => {
+      return after.delivery === (after.context.policy.hasDeliver ? 'delivering' : 'delivered')
+    },
+  ),
+  onTimer(
+    'INV-12',
+    'a delivery that failed is repeated',
+    'deliveryRetry.run.delivery.retrying',
+    ({ after }) => {
+      return after.delivery === 'delivering'
+    },
+  ),
   onChange('INV-12', 'the host is called on entering a delivery, and at no other time', (edge) => {
     const called = effectsOf(edge, 'delivery.')
     const { attempt } = edge.after.context
-    return isSame(called, calledOnEntry(edge).map((type) => ({ type, params: { attempt } })))
+    return isSame(
+      called,
+      calledOnEntry(edge).map((type) => ({ type, params: { attempt } })),
+    )
   }),
   onChange('P18', 'suppressed is what was asked for', ({ after }) => {
     const isAsked = after.notes.isSuppressed || !isOpen(after)

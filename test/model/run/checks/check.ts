@@ -29,7 +29,12 @@ export const onEvent = <T extends RunEvent['type']>(
 })
 
 /** A claim on what happens when the timer of a state fires: `termGrace.run.process.term-sent`. */
-export const onTimer = (id: string, claim: string, timer: string, holds: (edge: RunEdge) => boolean): RunCheck => ({
+export const onTimer = (
+  id: string,
+  claim: string,
+  timer: string,
+  holds: (edge: RunEdge) => boolean,
+): RunCheck => ({
   id,
   claim,
   on: [`xstate.after.${timer}`],

@@ -1,7 +1,16 @@
 /** What an order does to a run, and how a run that is being ended may settle. They need a legal world. */
 import { isEnding, isOpen, isSettled } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
-import { effectsOf, isInert, isProcessUntouched, isSame, onChange, onEvent, onTimer, settlesIn } from './check.js'
+import {
+  effectsOf,
+  isInert,
+  isProcessUntouched,
+  isSame,
+  onChange,
+  onEvent,
+  onTimer,
+  settlesIn,
+} from './check.js'
 import type { RunCheck } from './check.js'
 
 const ORDERS = ['run.cancel', 'run.interrupt', 'run.suppress'] as const
@@ -66,11 +75,18 @@ const recording: readonly RunCheck[] = [
     if (!isOpen(before)) return true
     return hasIntentOf(after, 'cancel') && ['open.cancel-requested', 'settled.cancelled'].includes(after.work)
   }),
-  onEvent('O9', 'an interrupt is recorded at once, where no intent stands', ['run.interrupt', 'run.suppress'], (edge) => {
-    const { before, after } = edge
-    if (!isOpen(before) || isEnding(before)) return true
-    return hasIntentOf(after, 'interrupt') && ['open.interrupting', 'settled.interrupted'].includes(after.work)
-  }),
+  onEvent(
+    'O9',
+    'an interrupt is recorded at once, where no intent stands',
+    ['run.interrupt', 'run.suppress'],
+    (edge) => {
+      const { before, after } = edge
+      if (!isOpen(before) || isEnding(before)) return true
+      return (
+        hasIntentOf(after, 'interrupt') && ['open.interrupting', 'settled.interrupted'].includes(after.work)
+      )
+    },
+  ),
   onEvent('P7', 'a repeated order joins the first: only its force may be added', ORDERS, (edge, event) => {
     const { before } = edge
     if (!isOpen(before) || !isEnding(before)) return true
@@ -86,56 +102,103 @@ const recording: readonly RunCheck[] = [
 ]
 
 const orders: readonly RunCheck[] = [
-  onEvent('K18', 'an order starts the ladder, force goes straight to KILL, nothing goes back', ORDERS, (edge, event) => {
-    const { before, after } = edge
-    // P8: an order repeats the kill of a tree that would not go; a shutdown has no such wish.
-    if (before.process === 'unconfirmed') {
-      return event.type === 'run.suppress' || (after.process === 'kill-sent' && effectsOf(edge, 'process.kill').length === 1)
-    }
-    const expected = processAfterOrder(before, event.force)
-    return after.process === expected && (expected !== before.process || isProcessUntouched(edge))
-  }),
-  onEvent('K14', 'terminate ends what settled work holds, and leaves open work alone', ['run.terminate'], (edge, event) => {
-    const { before, after } = edge
-    if (!isSame([after.work, after.context.outcome, after.context.intent], [before.work, before.context.outcome, before.context.intent])) {
-      return false
-    }
-    if (before.process === 'unconfirmed') return after.process === 'kill-sent'
-    const isUpgrade = event.force && ['asking', 'term-sent'].includes(before.process)
-    return isUpgrade ? after.process === 'kill-sent' : isInert(edge)
-  }),
-  onEvent('P5', 'a cancel before any launch: nothing is spawned, cancelled, evidence never-launched', ['run.cancel'], (edge) => {
-    const { before, after, effects } = edge
-    if (before.process !== 'waiting' || !isOpen(before)) return true
-    const isProven = before.context.executionAttempt > 0 || after.context.evidence[0]?.kind === 'never-launched'
-    const isQuiet = effects.every(({ type }) => !type.startsWith('process.'))
-    return after.work === 'settled.cancelled' && after.process === 'confirmed' && isProven && isQuiet
-  }),
-  onEvent('P18', 'a suppressed run is an interrupted one that is not delivered', ['run.suppress'], ({ before, after }) => {
-    if (['delivered', 'suppressed'].includes(before.delivery)) return after.delivery === before.delivery
-    return after.context.isSuppressed && (isOpen(after) || after.delivery === 'suppressed')
-  }),
-  onEvent('INV-4', 'a broken chart settles the run as failed and ends its process by force', ['run.faulted'], (edge) => {
-    const { before, after } = edge
-    if (!isOpen(before) || isEnding(before)) return isInert(edge)
-    const { outcome, intent } = after.context
-    const isTold = outcome?.code === 'invariant-broken' && outcome.message === 'broken' && outcome.status === 'failed'
-    const isForced = intent?.kind === 'fault' && intent.force
-    // P8: whoever ends the run repeats the kill of a tree that would not go.
-    const process = before.process === 'unconfirmed' ? 'kill-sent' : processAfterOrder(before, true)
-    return isTold && isForced && after.process === process
-  }),
-  onTimer('O2', 'a pause that outlives its window is an interrupt, and the ladder begins', 'pauseGrace.run.process.frozen', (edge) => {
-    const { before, after } = edge
-    const { intent } = after.context
-    const isTold = intent?.kind === 'interrupt' && intent.reason === 'grace window passed while paused' && !intent.force
-    return isTold && after.work === 'open.interrupting' && after.process === processAfterOrder(before, false)
-  }),
+  onEvent(
+    'K18',
+    'an order starts the ladder, force goes straight to KILL, nothing goes back',
+    ORDERS,
+    (edge, event) => {
+      const { before, after } = edge
+      // P8: an order repeats the kill of a tree that would not go; a shutdown has no such wish.
+      if (before.process === 'unconfirmed') {
+        return (
+          event.type === 'run.suppress' ||
+          (after.process === 'kill-sent' && effectsOf(edge, 'process.kill').length === 1)
+        )
+      }
+      const expected = processAfterOrder(before, event.force)
+      return after.process === expected && (expected !== before.process || isProcessUntouched(edge))
+    },
+  ),
+  onEvent(
+    'K14',
+    'terminate ends what settled work holds, and leaves open work alone',
+    ['run.terminate'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (
+        !isSame(
+          [after.work, after.context.outcome, after.context.intent],
+          [before.work, before.context.outcome, before.context.intent],
+        )
+      ) {
+        return false
+      }
+      if (before.process === 'unconfirmed') return after.process === 'kill-sent'
+      const isUpgrade = event.force && ['asking', 'term-sent'].includes(before.process)
+      return isUpgrade ? after.process === 'kill-sent' : isInert(edge)
+    },
+  ),
+  onEvent(
+    'P5',
+    'a cancel before any launch: nothing is spawned, cancelled, evidence never-launched',
+    ['run.cancel'],
+    (edge) => {
+      const { before, after, effects } = edge
+      if (before.process !== 'waiting' || !isOpen(before)) return true
+      const isProven =
+        before.context.executionAttempt > 0 || after.context.evidence[0]?.kind === 'never-launched'
+      const isQuiet = effects.every(({ type }) => !type.startsWith('process.'))
+      return after.work === 'settled.cancelled' && after.process === 'confirmed' && isProven && isQuiet
+    },
+  ),
+  onEvent(
+    'P18',
+    'a suppressed run is an interrupted one that is not delivered',
+    ['run.suppress'],
+    ({ before, after }) => {
+      if (['delivered', 'suppressed'].includes(before.delivery)) return after.delivery === before.delivery
+      return after.context.isSuppressed && (isOpen(after) || after.delivery === 'suppressed')
+    },
+  ),
+  onEvent(
+    'INV-4',
+    'a broken chart settles the run as failed and ends its process by force',
+    ['run.faulted'],
+    (edge) => {
+      const { before, after } = edge
+      if (!isOpen(before) || isEnding(before)) return isInert(edge)
+      const { outcome, intent } = after.context
+      const isTold =
+        outcome?.code === 'invariant-broken' && outcome.message === 'broken' && outcome.status === 'failed'
+      const isForced = intent?.kind === 'fault' && intent.force
+      // P8: whoever ends the run repeats the kill of a tree that would not go.
+      const process = before.process === 'unconfirmed' ? 'kill-sent' : processAfterOrder(before, true)
+      return isTold && isForced && after.process === process
+    },
+  ),
+  onTimer(
+    'O2',
+    'a pause that outlives its window is an interrupt, and the ladder begins',
+    'pauseGrace.run.process.frozen',
+    (edge) => {
+      const { before, after } = edge
+      const { intent } = after.context
+      const isTold =
+        intent?.kind === 'interrupt' && intent.reason === 'grace window passed while paused' && !intent.force
+      return (
+        isTold && after.work === 'open.interrupting' && after.process === processAfterOrder(before, false)
+      )
+    },
+  ),
 ]
 
 const settlements: readonly RunCheck[] = [
   onChange('P2', 'a run that is being ended settles as that order says, once its tree is gone', settlesAs),
-  onChange('P10', 'a cancelled outcome carries the first request, and no other outcome does', isCancellationSound),
+  onChange(
+    'P10',
+    'a cancelled outcome carries the first request, and no other outcome does',
+    isCancellationSound,
+  ),
 ]
 
 export const intents: readonly RunCheck[] = [...recording, ...orders, ...settlements]

@@ -26,7 +26,11 @@ const FACTS: readonly RunEvent['type'][] = [
 const isStarting = ({ effects }: RunEdge): boolean =>
   effects.some(({ type }) => ['process.launch', 'admission.request', 'turn.dispatch'].includes(type))
 
-const counters = ({ attempt, executionAttempt, generation }: RunContext) => [attempt, executionAttempt, generation]
+const counters = ({ attempt, executionAttempt, generation }: RunContext) => [
+  attempt,
+  executionAttempt,
+  generation,
+]
 
 /** INV-8: a launch is the next attempt's, the only one, and every tree before it is proven gone. */
 const isLaunchDue = ({ before, after, effects }: RunEdge): boolean => {
@@ -99,24 +103,48 @@ export const invariants: readonly RunCheck[] = [
     if (before.context.outcome === null) return true
     return isSame(after.context.outcome, before.context.outcome) && after.work === before.work
   }),
-  onChange('INV-15', 'no fact of the teardown rewrites what is settled, nor why', ({ before, after, offer }) => {
-    if (offer.nature === 'command' || !isSettled(before)) return true
-    return isSame([after.context.outcome, after.context.intent], [before.context.outcome, before.context.intent])
-  }),
-  onChange('INV-7', 'after an intent or an outcome nothing starts: no admission, launch, turn or attempt', (edge) => {
-    if (!isOver(edge.before)) return true
-    return !isStarting(edge) && isSame(counters(edge.after.context), counters(edge.before.context))
-  }),
-  onChange('INV-7', 'nothing is asked for on the edge that ends the run', (edge) => !isOver(edge.after) || !isStarting(edge)),
+  onChange(
+    'INV-15',
+    'no fact of the teardown rewrites what is settled, nor why',
+    ({ before, after, offer }) => {
+      if (offer.nature === 'command' || !isSettled(before)) return true
+      return isSame(
+        [after.context.outcome, after.context.intent],
+        [before.context.outcome, before.context.intent],
+      )
+    },
+  ),
+  onChange(
+    'INV-7',
+    'after an intent or an outcome nothing starts: no admission, launch, turn or attempt',
+    (edge) => {
+      if (!isOver(edge.before)) return true
+      return !isStarting(edge) && isSame(counters(edge.after.context), counters(edge.before.context))
+    },
+  ),
+  onChange(
+    'INV-7',
+    'nothing is asked for on the edge that ends the run',
+    (edge) => !isOver(edge.after) || !isStarting(edge),
+  ),
   onChange('INV-8', 'a launch is the next attempt, and every earlier tree is proven gone', isLaunchDue),
   {
     id: 'INV-10',
-    claim: 'a fact of another attempt, generation or epoch, or of an execution that has ended, changes nothing',
+    claim:
+      'a fact of another attempt, generation or epoch, or of an execution that has ended, changes nothing',
     on: FACTS,
     holds: (edge) => !edge.offer.isStale || isInert(edge),
   },
-  onChange('INV-12', 'an outcome is written once, announced once, and its state bears its name', isSettledOnce),
-  onChange('INV-12', 'nothing is delivered before the outcome, and a delivery that is over stays over', isDeliverySound),
+  onChange(
+    'INV-12',
+    'an outcome is written once, announced once, and its state bears its name',
+    isSettledOnce,
+  ),
+  onChange(
+    'INV-12',
+    'nothing is delivered before the outcome, and a delivery that is over stays over',
+    isDeliverySound,
+  ),
   onChange('INV-12', 'the host is called only with an outcome', (edge) => {
     return effectsOf(edge, 'delivery.').length === 0 || edge.after.context.outcome !== null
   }),

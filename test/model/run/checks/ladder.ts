@@ -2,7 +2,16 @@
 import { RETRY_DELAYS_MS } from '../../../../src/machines/run/run.setup.js'
 import { holdsTree, isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
-import { isInert, isOver, isProcessUntouched, isSame, isTreeOver, onChange, onEvent, onTimer } from './check.js'
+import {
+  isInert,
+  isOver,
+  isProcessUntouched,
+  isSame,
+  isTreeOver,
+  onChange,
+  onEvent,
+  onTimer,
+} from './check.js'
 import type { RunCheck } from './check.js'
 
 const isTreeThere = ({ world }: RunNode): boolean => ['starting', 'up', 'members'].includes(world.execution)
@@ -15,7 +24,9 @@ const entryEffects = ({ before, after }: RunEdge): { type: string; params: unkno
   const ofExecution = { attempt: executionAttempt }
   if (from === to) return []
   const isReleased = from !== 'waiting' && ['waiting', 'confirmed'].includes(to)
-  const release = isReleased ? [{ type: 'process.release', params: { attempt: context.executionAttempt } }] : []
+  const release = isReleased
+    ? [{ type: 'process.release', params: { attempt: context.executionAttempt } }]
+    : []
   switch (to) {
     case 'waiting':
       return [...release, { type: 'admission.request', params: { attempt } }]
@@ -54,7 +65,11 @@ const deadlines = (node: RunNode): [string, number][] => {
     [process === 'term-sent', 'xstate.after.termGrace.run.process.term-sent', policy.termGraceMs],
     [process === 'kill-sent', 'xstate.after.killGrace.run.process.kill-sent', policy.killGraceMs],
     [process === 'unconfirmed', 'xstate.after.unconfirmedRetry.run.process.unconfirmed', retryMs],
-    [delivery === 'finalizing', 'xstate.after.finalizeDeadline.run.delivery.finalizing', policy.finalizeDeadlineMs],
+    [
+      delivery === 'finalizing',
+      'xstate.after.finalizeDeadline.run.delivery.finalizing',
+      policy.finalizeDeadlineMs,
+    ],
     [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', 5_000],
     [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', policy.turnCancelMs],
     [work === 'open.finishing', 'xstate.after.exitGrace.run.work.open.finishing', policy.exitGraceMs],
@@ -88,7 +103,9 @@ const always: readonly RunCheck[] = [
   }),
   onChange('INV-2', 'each step calls for exactly its effects, for the execution it holds', isCalledFor),
   onChange('INV-2', 'no signal without a tree', ({ after, effects }) => {
-    return !effects.some(({ type }) => SIGNALS.includes(type)) || ['up', 'members'].includes(after.world.execution)
+    return (
+      !effects.some(({ type }) => SIGNALS.includes(type)) || ['up', 'members'].includes(after.world.execution)
+    )
   }),
   onChange('INV-11', 'each wait has its deadline, and none is left behind', areDeadlinesExact),
   onChange('P8', 'kills that ended unconfirmed are counted, for each execution anew', ({ before, after }) => {
@@ -98,26 +115,44 @@ const always: readonly RunCheck[] = [
     return now.retries === old.retries + (isNew ? 1 : 0)
   }),
   onChange('P8', 'a tree proven gone has no survivors', ({ before, after }) => {
-    return after.context.evidence.length === before.context.evidence.length || after.context.survivors.length === 0
+    return (
+      after.context.evidence.length === before.context.evidence.length || after.context.survivors.length === 0
+    )
   }),
 ]
 
 const steps: readonly RunCheck[] = [
-  onTimer('INV-11', 'an agent that does not end when asked gets TERM', 'askGrace.run.process.asking', (edge) => {
-    return edge.after.process === 'term-sent' && edge.after.work === edge.before.work
-  }),
-  onTimer('O3', 'a tree that outlives the TERM grace gets KILL', 'termGrace.run.process.term-sent', (edge) => {
-    return edge.after.process === 'kill-sent' && edge.after.work === edge.before.work
-  }),
+  onTimer(
+    'INV-11',
+    'an agent that does not end when asked gets TERM',
+    'askGrace.run.process.asking',
+    (edge) => {
+      return edge.after.process === 'term-sent' && edge.after.work === edge.before.work
+    },
+  ),
+  onTimer(
+    'O3',
+    'a tree that outlives the TERM grace gets KILL',
+    'termGrace.run.process.term-sent',
+    (edge) => {
+      return edge.after.process === 'kill-sent' && edge.after.work === edge.before.work
+    },
+  ),
   onTimer('P8', 'a tree that outlives KILL is unconfirmed', 'killGrace.run.process.kill-sent', (edge) => {
     return edge.after.process === 'unconfirmed' && edge.after.work === edge.before.work
   }),
-  onTimer('P8', 'the kill of an unconfirmed tree is repeated', 'unconfirmedRetry.run.process.unconfirmed', (edge) => {
-    return edge.after.process === 'kill-sent' && edge.after.work === edge.before.work
-  }),
+  onTimer(
+    'P8',
+    'the kill of an unconfirmed tree is repeated',
+    'unconfirmedRetry.run.process.unconfirmed',
+    (edge) => {
+      return edge.after.process === 'kill-sent' && edge.after.work === edge.before.work
+    },
+  ),
   onEvent('P8', 'survivors are named, and the run stays unconfirmed', ['process.survived'], (edge, event) => {
     const { after } = edge
-    const isNamed = isSame(after.context.survivors, event.survivors) && after.context.lastError === (event.error ?? null)
+    const isNamed =
+      isSame(after.context.survivors, event.survivors) && after.context.lastError === (event.error ?? null)
     return after.process === 'unconfirmed' && isNamed
   }),
   onEvent('P8', 'a failed signal is noted and moves nothing', ['process.signal-failed'], (edge) => {
@@ -131,28 +166,50 @@ const steps: readonly RunCheck[] = [
 const isLeft = (process: string): boolean => ['alive', 'frozen', 'asking'].includes(process)
 
 const exits: readonly RunCheck[] = [
-  onEvent('L2', 'a leader that leaves members behind: the sweep begins, and nothing else stops it', ['process.exited'], (edge, event) => {
-    const { before, after } = edge
-    if (event.isTreeEmpty || !holdsTree(before)) return true
-    if (isLeft(before.process)) return after.process === 'term-sent'
-    return isProcessUntouched(edge) && isDeadlineKept(edge)
-  }),
-  onEvent('INV-5', 'an empty tree ends the ladder, wherever it stands', ['process.exited', 'process.gone'], (edge, event) => {
-    if (event.type === 'process.exited' && !event.isTreeEmpty) return true
-    return isTreeOver(edge) && edge.after.context.evidence.length === edge.before.context.evidence.length + 1
-  }),
+  onEvent(
+    'L2',
+    'a leader that leaves members behind: the sweep begins, and nothing else stops it',
+    ['process.exited'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (event.isTreeEmpty || !holdsTree(before)) return true
+      if (isLeft(before.process)) return after.process === 'term-sent'
+      return isProcessUntouched(edge) && isDeadlineKept(edge)
+    },
+  ),
+  onEvent(
+    'INV-5',
+    'an empty tree ends the ladder, wherever it stands',
+    ['process.exited', 'process.gone'],
+    (edge, event) => {
+      if (event.type === 'process.exited' && !event.isTreeEmpty) return true
+      return (
+        isTreeOver(edge) && edge.after.context.evidence.length === edge.before.context.evidence.length + 1
+      )
+    },
+  ),
   onEvent('R3', 'a tree that recovery proves gone is over', ['run.lost'], (edge) => {
     const { before, after } = edge
     if (before.process === 'confirmed') return isInert(edge)
     return after.process === 'confirmed' && !isOpen(after) && after.context.evidence.length > 0
   }),
-  onEvent('P4', 'a launch that ends in an intent is answered at once', ['process.launched'], ({ before, after }) => {
-    if (!isOver(before)) return true
-    return after.process === (before.context.intent?.force === true ? 'kill-sent' : 'term-sent')
-  }),
-  onEvent('O8', 'a launch that is to be paused is frozen at once, any other lives', ['process.launched'], ({ before, after }) => {
-    return isOver(before) || after.process === (before.notes.freeze === null ? 'alive' : 'frozen')
-  }),
+  onEvent(
+    'P4',
+    'a launch that ends in an intent is answered at once',
+    ['process.launched'],
+    ({ before, after }) => {
+      if (!isOver(before)) return true
+      return after.process === (before.context.intent?.force === true ? 'kill-sent' : 'term-sent')
+    },
+  ),
+  onEvent(
+    'O8',
+    'a launch that is to be paused is frozen at once, any other lives',
+    ['process.launched'],
+    ({ before, after }) => {
+      return isOver(before) || after.process === (before.notes.freeze === null ? 'alive' : 'frozen')
+    },
+  ),
   onEvent('P4', 'a launch that failed leaves nothing behind', ['process.launch-failed'], (edge) => {
     const [proof] = edge.after.context.evidence.slice(edge.before.context.evidence.length)
     return isTreeOver(edge) && proof?.kind === 'never-launched'

@@ -1,7 +1,16 @@
 /** Turns, watchdogs and pauses. These need a legal world. */
 import { isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
-import { isInert, isOver, isProcessUntouched, isSame, onChange, onEvent, onTimer, settlesIn } from './check.js'
+import {
+  isInert,
+  isOver,
+  isProcessUntouched,
+  isSame,
+  onChange,
+  onEvent,
+  onTimer,
+  settlesIn,
+} from './check.js'
 import type { RunCheck } from './check.js'
 
 const WATCHES = ['watchdog.silent', 'watchdog.exhausted', 'watchdog.completion-silent'] as const
@@ -10,7 +19,8 @@ const WATCHES = ['watchdog.silent', 'watchdog.exhausted', 'watchdog.completion-s
 const isWatchBlind = (node: RunNode): boolean =>
   isOver(node) || node.notes.freeze !== null || node.notes.questions > 0 || !isTurnOpen(node)
 
-const hasFreezeSay = ({ process }: RunNode): boolean => ['waiting', 'launching', 'alive', 'frozen'].includes(process)
+const hasFreezeSay = ({ process }: RunNode): boolean =>
+  ['waiting', 'launching', 'alive', 'frozen'].includes(process)
 
 const turnIn = ({ context }: RunNode) => ({ attempt: context.attempt, generation: context.generation })
 
@@ -21,43 +31,74 @@ const isEndedByForce = ({ before, after }: RunEdge, kind: string): boolean => {
   return intent?.kind === kind && intent.force && after.process === process
 }
 
-const endState = ({ context }: RunNode): string => (context.policy.isInteractive ? 'open.ready' : 'open.finishing')
+const endState = ({ context }: RunNode): string =>
+  context.policy.isInteractive ? 'open.ready' : 'open.finishing'
 
 const watchdogs: readonly RunCheck[] = [
-  onEvent('K4', 'a watchdog that is blind is not heard', WATCHES, (edge) => !isWatchBlind(edge.before) || isInert(edge)),
-  onEvent('K5', 'silence since the start of a turn settles never-started and ends the tree', ['watchdog.silent'], (edge) => {
-    const { before, after, effects } = edge
-    if (isWatchBlind(before) || before.notes.hasProgress) return true
-    const { generation } = before.context
-    const text = 'Agent produced no output since start'
-    const notice = { type: 'notice.raise', params: { kind: 'terminal', text, generation } }
-    const isTold = after.context.outcome?.message === text && effects.some((effect) => isSame(effect, notice))
-    return after.work === 'settled.failed-never-started' && isTold && isEndedByForce(edge, 'never-started')
-  }),
+  onEvent(
+    'K4',
+    'a watchdog that is blind is not heard',
+    WATCHES,
+    (edge) => !isWatchBlind(edge.before) || isInert(edge),
+  ),
+  onEvent(
+    'K5',
+    'silence since the start of a turn settles never-started and ends the tree',
+    ['watchdog.silent'],
+    (edge) => {
+      const { before, after, effects } = edge
+      if (isWatchBlind(before) || before.notes.hasProgress) return true
+      const { generation } = before.context
+      const text = 'Agent produced no output since start'
+      const notice = { type: 'notice.raise', params: { kind: 'terminal', text, generation } }
+      const isTold =
+        after.context.outcome?.message === text && effects.some((effect) => isSame(effect, notice))
+      return after.work === 'settled.failed-never-started' && isTold && isEndedByForce(edge, 'never-started')
+    },
+  ),
   onChange('K5', 'never-started is only said of a turn without progress', (edge) => {
     const isSaid = settlesIn(edge) && edge.after.work === 'settled.failed-never-started'
     return !isSaid || (edge.offer.event.type === 'watchdog.silent' && !edge.before.notes.hasProgress)
   }),
-  onEvent('K8', 'silence after progress is one notice per generation, and nothing is killed', ['watchdog.silent'], (edge, event) => {
-    const { before, after, effects } = edge
-    if (isWatchBlind(before) || !before.notes.hasProgress) return true
-    if (before.notes.hasAdvised || before.work !== 'open.active.progressing') return isInert(edge)
-    const text = event.tool === undefined ? 'Still waiting for the agent' : 'Still waiting on bash'
-    const params = { kind: 'advisory', text, generation: before.context.generation }
-    return after.work === 'open.active.stalled-advisory' && isSame(effects, [{ type: 'notice.raise', params }])
-  }),
+  onEvent(
+    'K8',
+    'silence after progress is one notice per generation, and nothing is killed',
+    ['watchdog.silent'],
+    (edge, event) => {
+      const { before, after, effects } = edge
+      if (isWatchBlind(before) || !before.notes.hasProgress) return true
+      if (before.notes.hasAdvised || before.work !== 'open.active.progressing') return isInert(edge)
+      const text = event.tool === undefined ? 'Still waiting for the agent' : 'Still waiting on bash'
+      const params = { kind: 'advisory', text, generation: before.context.generation }
+      return (
+        after.work === 'open.active.stalled-advisory' && isSame(effects, [{ type: 'notice.raise', params }])
+      )
+    },
+  ),
   onChange('K8', 'an advisory stands as long as the stall that it tells of', ({ after }) => {
     return after.notes.isAdvised === (after.work === 'open.active.stalled-advisory')
   }),
-  onEvent('K9', 'a prolonged stall after progress settles failed-stalled and ends the tree', ['watchdog.exhausted'], (edge) => {
-    const { before, after } = edge
-    if (isWatchBlind(before)) return true
-    if (!before.work.startsWith('open.active.')) return isInert(edge)
-    return after.work === 'settled.failed-stalled' && isEndedByForce(edge, 'stalled')
-  }),
-  onEvent('K10', 'a completion that stays open and silent closes the turn', ['watchdog.completion-silent'], (edge) => {
-    return isWatchBlind(edge.before) || (edge.after.work === endState(edge.before) && isProcessUntouched(edge))
-  }),
+  onEvent(
+    'K9',
+    'a prolonged stall after progress settles failed-stalled and ends the tree',
+    ['watchdog.exhausted'],
+    (edge) => {
+      const { before, after } = edge
+      if (isWatchBlind(before)) return true
+      if (!before.work.startsWith('open.active.')) return isInert(edge)
+      return after.work === 'settled.failed-stalled' && isEndedByForce(edge, 'stalled')
+    },
+  ),
+  onEvent(
+    'K10',
+    'a completion that stays open and silent closes the turn',
+    ['watchdog.completion-silent'],
+    (edge) => {
+      return (
+        isWatchBlind(edge.before) || (edge.after.work === endState(edge.before) && isProcessUntouched(edge))
+      )
+    },
+  ),
 ]
 
 const turns: readonly RunCheck[] = [
@@ -72,7 +113,11 @@ const turns: readonly RunCheck[] = [
   onEvent('K1', 'a completed turn ends it and keeps what was said', ['turn.completed'], (edge, event) => {
     const { before, after } = edge
     if (!isTurnOpen(before)) return isInert(edge)
-    return after.work === endState(before) && isSame(after.context.result, event.result) && isProcessUntouched(edge)
+    return (
+      after.work === endState(before) &&
+      isSame(after.context.result, event.result) &&
+      isProcessUntouched(edge)
+    )
   }),
   onEvent('K13', 'a cancelled turn ends the turn, not the run', ['turn.cancelled'], (edge) => {
     const { before, after } = edge
@@ -90,14 +135,19 @@ const turns: readonly RunCheck[] = [
     const { before, after, effects } = edge
     if (before.work !== 'open.ready') return isInert(edge)
     const dispatch = { type: 'turn.dispatch', params: turnIn(after) }
-    const isFresh = after.context.result === null && !after.context.hasProgress && !after.context.isTurnCancelling
+    const isFresh =
+      after.context.result === null && !after.context.hasProgress && !after.context.isTurnCancelling
     return after.work === 'open.accepted' && isFresh && isSame(effects, [dispatch])
   }),
-  onChange('K11', 'a generation begins with a turn or an attempt, and with nothing else', ({ before, after, offer }) => {
-    const isNewTurn = offer.event.type === 'turn.started' && before.work === 'open.ready'
-    const isNewAttempt = after.context.attempt > before.context.attempt
-    return after.context.generation === before.context.generation + (isNewTurn || isNewAttempt ? 1 : 0)
-  }),
+  onChange(
+    'K11',
+    'a generation begins with a turn or an attempt, and with nothing else',
+    ({ before, after, offer }) => {
+      const isNewTurn = offer.event.type === 'turn.started' && before.work === 'open.ready'
+      const isNewAttempt = after.context.attempt > before.context.attempt
+      return after.context.generation === before.context.generation + (isNewTurn || isNewAttempt ? 1 : 0)
+    },
+  ),
   onChange('K5', 'what the turn has seen is what the facts told', ({ after }) => {
     if (!isTurnOpen(after)) return true
     const { hasProgress, hasAdvised, openQuestions, isTurnCancelling, result } = after.context
@@ -105,17 +155,30 @@ const turns: readonly RunCheck[] = [
     const seen = [hasProgress, hasAdvised, openQuestions, isTurnCancelling, result]
     return isSame(seen, [notes.hasProgress, notes.hasAdvised, notes.questions, notes.isTurnCancelling, null])
   }),
-  onTimer('P3', 'a process that does not exit after the final result: the result stands, the ladder ends it', 'exitGrace.run.work.open.finishing', (edge) => {
-    const { before, after } = edge
-    if (before.process === 'frozen') return true
-    const status = before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed'
-    const { intent } = after.context
-    const process = before.process === 'alive' ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
-    return after.work === status && intent?.kind === 'finished' && !intent.force && after.process === process
-  }),
-  onTimer('O7', 'a frozen process is not ended for its silence', 'exitGrace.run.work.open.finishing', (edge) => {
-    return edge.before.process !== 'frozen' || isInert(edge)
-  }),
+  onTimer(
+    'P3',
+    'a process that does not exit after the final result: the result stands, the ladder ends it',
+    'exitGrace.run.work.open.finishing',
+    (edge) => {
+      const { before, after } = edge
+      if (before.process === 'frozen') return true
+      const status = before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed'
+      const { intent } = after.context
+      const process =
+        before.process === 'alive' ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
+      return (
+        after.work === status && intent?.kind === 'finished' && !intent.force && after.process === process
+      )
+    },
+  ),
+  onTimer(
+    'O7',
+    'a frozen process is not ended for its silence',
+    'exitGrace.run.work.open.finishing',
+    (edge) => {
+      return edge.before.process !== 'frozen' || isInert(edge)
+    },
+  ),
   onChange('K13', 'completed is only said where the agent said so or exited well', (edge) => {
     if (!settlesIn(edge) || edge.after.work !== 'settled.completed') return true
     const { result, exit } = edge.after.notes
@@ -124,23 +187,40 @@ const turns: readonly RunCheck[] = [
 ]
 
 const pauses: readonly RunCheck[] = [
-  onEvent('O4', 'a pause freezes a live tree, waits for one to come, and is refused in the ladder', ['run.pause'], (edge) => {
-    const { before, after } = edge
-    if (isOver(before) || !hasFreezeSay(before)) return isInert(edge)
-    const process = before.process === 'alive' ? 'frozen' : before.process
-    return after.process === process && after.work === before.work && after.context.freeze === after.notes.freeze
-  }),
-  onEvent('O4', 'a resumption by the owner or by someone stronger thaws, any other changes nothing', ['run.resume'], (edge, event) => {
-    const { before, after } = edge
-    const isAllowed = event.owner === 'user' || before.notes.freeze === 'machine'
-    if (isOver(before) || !hasFreezeSay(before) || before.notes.freeze === null || !isAllowed) return isInert(edge)
-    const process = before.process === 'frozen' ? 'alive' : before.process
-    return after.process === process && after.work === before.work && after.context.freeze === null
-  }),
+  onEvent(
+    'O4',
+    'a pause freezes a live tree, waits for one to come, and is refused in the ladder',
+    ['run.pause'],
+    (edge) => {
+      const { before, after } = edge
+      if (isOver(before) || !hasFreezeSay(before)) return isInert(edge)
+      const process = before.process === 'alive' ? 'frozen' : before.process
+      return (
+        after.process === process && after.work === before.work && after.context.freeze === after.notes.freeze
+      )
+    },
+  ),
+  onEvent(
+    'O4',
+    'a resumption by the owner or by someone stronger thaws, any other changes nothing',
+    ['run.resume'],
+    (edge, event) => {
+      const { before, after } = edge
+      const isAllowed = event.owner === 'user' || before.notes.freeze === 'machine'
+      if (isOver(before) || !hasFreezeSay(before) || before.notes.freeze === null || !isAllowed)
+        return isInert(edge)
+      const process = before.process === 'frozen' ? 'alive' : before.process
+      return after.process === process && after.work === before.work && after.context.freeze === null
+    },
+  ),
   onChange('O4', 'only a pause freezes and only a resumption or an order to end lifts it', ({ after }) => {
     return !isOpen(after) || isOver(after) || after.context.freeze === after.notes.freeze
   }),
-  onChange('O1', 'frozen means that someone wants it so', ({ after }) => after.process !== 'frozen' || after.context.freeze !== null),
+  onChange(
+    'O1',
+    'frozen means that someone wants it so',
+    ({ after }) => after.process !== 'frozen' || after.context.freeze !== null,
+  ),
 ]
 
 export const turnChecks: readonly RunCheck[] = [...watchdogs, ...turns, ...pauses]
