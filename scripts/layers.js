@@ -55,7 +55,7 @@ export const layers = [
   {
     folder: 'src/adapters',
     roomPerSubfolder: true,
-    values: ['src/actors/ports.ts', 'src/errors.ts'],
+    values: ['src/actors/ports.ts', 'src/actors/store.ports.ts', 'src/errors.ts'],
     types: ['src/machines'],
     packages: 'any',
     forbidden: [],

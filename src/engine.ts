@@ -6,23 +6,22 @@
 import { uuidv7 } from 'uuidv7'
 import { Elsewheres } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
-import type { HostServices } from './actors/durable-actor.js'
-import type { EngineRow, LogPort, ProcessPort, Protocol, StdinSource, StoredRun } from './actors/ports.js'
+import type { HostServices } from './actors/actor-role.js'
+import type { LogPort, ProcessPort } from './actors/ports.js'
+import type { EngineRow } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
-import { RunActor } from './actors/run.actor.js'
-import type { RunEnvironment } from './actors/run-effects.js'
+import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
-import { lines } from './adapters/protocol/lines.js'
 import { RunwardenError, messageOf } from './errors.js'
-import type { RunContext, RunPolicy } from './machines/run/run.context.js'
-import { absolute, closeOptionsSchema, parseOptions, runSpecSchema, scopeSchema, stopOptionsSchema } from './options.js'
-import type { CloseOptions, ParsedRunSpec, RunSpec, Scope, StopOptions } from './options.js'
+import { closeOptionsSchema, parseOptions, runSpecSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import type { CloseOptions, RunSpec, Scope, StopOptions } from './options.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
 import { Run } from './run.js'
+import { RunFactory } from './run-factory.js'
 import type { EndOptions } from './run.js'
 
 /** One execution that is still there, or not proven gone. */
@@ -46,20 +45,7 @@ export interface EngineParts {
   readonly row: EngineRow
 }
 
-const DEFAULTS = { pauseGraceMs: 900_000, exitGraceMs: 10_000, turnCancelMs: 10_000, finalizeDeadlineMs: 30_000 }
 const HEARTBEAT_MS = 5_000
-
-const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
-  ...DEFAULTS,
-  isInteractive: false,
-  candidates: 1 + (spec.fallback?.candidates.length ?? 0),
-  canAsk: spec.stop.askGraceMs !== undefined,
-  hasFinalize: false,
-  hasDeliver: false,
-  askGraceMs: spec.stop.askGraceMs ?? 0,
-  termGraceMs: spec.stop.termGraceMs,
-  killGraceMs: spec.stop.killGraceMs,
-})
 
 export class Engine {
   readonly id: string
@@ -68,6 +54,7 @@ export class Engine {
   readonly #elsewhere: Elsewheres
   readonly #filed: FiledOrders
   readonly #records: Records
+  readonly #factory: RunFactory
   readonly #listeners = new Set<(event: RunEventOut) => void>()
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
@@ -80,12 +67,23 @@ export class Engine {
     this.id = row.id
     this.#parts = parts
     this.#records = new Records(host.store)
+    this.#factory = new RunFactory({
+      host,
+      processes,
+      logs: parts.logs,
+      requestAdmission: (run) => {
+        this.#registry.admitAttempt(run)
+      },
+      onDisowned: (run) => {
+        this.#registry.letGo(run)
+      },
+    })
     this.#elsewhere = new Elsewheres({
       host,
       processes,
       hostId: row.hostId,
       isHeld: (runId) => this.#registry.runs.has(runId),
-      makeRun: (stored) => this.#recoveredRun(stored),
+      makeRun: (stored) => this.#factory.fromRecord(stored),
       hold: (run) => {
         this.#hold(run)
       },
@@ -110,7 +108,12 @@ export class Engine {
     if (recover === 'interrupt') {
       for (const run of await this.#elsewhere.takeOverAll()) {
         if (run.state.isSettled || run.state.intent !== null) continue
-        void run.post({ type: 'run.interrupt', by: 'recovery', reason: 'the engine that ran it died', force: false })
+        void run.post({
+          type: 'run.interrupt',
+          by: 'recovery',
+          reason: 'the engine that ran it died',
+          force: false,
+        })
       }
     }
     await this.#registry.recovered()
@@ -131,7 +134,7 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
-    const run = this.#newRun(runId, parsed)
+    const run = this.#factory.fromSpec(runId, parsed)
     this.#hold(run)
     try {
       await this.#begin(run)
@@ -154,11 +157,22 @@ export class Engine {
    * @throws `invalid-option`; `unknown-run` when the scope names a run that is nowhere.
    */
   async stop(scope: Scope, options: StopOptions = {}): Promise<StopReceipt> {
-    const { mode, force, reason, by, fence, timeoutMs, signal } = parseOptions(stopOptionsSchema, options, 'stop')
+    const { mode, force, reason, by, fence, timeoutMs, signal } = parseOptions(
+      stopOptionsSchema,
+      options,
+      'stop',
+    )
     const checked = parseOptions(scopeSchema, scope, 'stop: scope')
     this.#assertNotClosed('stop')
     const isFenced = fence ?? checked.run === undefined
-    const receipt = this.#registry.stop(toStopScope(checked), { mode, force, reason, by, isFenced, timeoutMs })
+    const receipt = this.#registry.stop(toStopScope(checked), {
+      mode,
+      force,
+      reason,
+      by,
+      isFenced,
+      timeoutMs,
+    })
     return signal === undefined ? receipt : abortable(receipt, signal)
   }
 
@@ -231,7 +245,10 @@ export class Engine {
     await this.close()
   }
 
-  async #close(runs: 'interrupt' | 'cancel' | 'leave', deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
+  async #close(
+    runs: 'interrupt' | 'cancel' | 'leave',
+    deadlineMs: number,
+  ): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
     const left = await this.#registry.close(runs, deadlineMs)
     this.#cancelHeartbeat()
@@ -244,15 +261,21 @@ export class Engine {
   }
 
   #handle(run: RunActor): Run {
-    return new Run(run, (runId, mode, options: EndOptions) => this.stop({ run: runId }, { ...options, mode, fence: false }))
+    return new Run(run, (runId, mode, options: EndOptions) =>
+      this.stop({ run: runId }, { ...options, mode, fence: false }),
+    )
   }
 
   #exists(runId: string): RunwardenError {
-    return new RunwardenError('run-exists', `start: option id ${JSON.stringify(runId)} is already used in this store`)
+    return new RunwardenError(
+      'run-exists',
+      `start: option id ${JSON.stringify(runId)} is already used in this store`,
+    )
   }
 
   #assertNotClosed(verb: string): void {
-    if (this.#closed !== null) throw new RunwardenError('engine-closing', `${verb}: the engine is closing or closed`)
+    if (this.#closed !== null)
+      throw new RunwardenError('engine-closing', `${verb}: the engine is closing or closed`)
   }
 
   async #begin(run: RunActor): Promise<void> {
@@ -261,7 +284,8 @@ export class Engine {
     if (begun === 'fenced') {
       throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
     }
-    if (begun !== 'applied') throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)
+    if (begun !== 'applied')
+      throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)
   }
 
   #hold(run: RunActor): void {
@@ -286,68 +310,14 @@ export class Engine {
   #followSignal(run: RunActor, signal: AbortSignal | undefined): void {
     if (signal === undefined) return
     const onAbort = (): void => {
-      if (this.#closed === null) void this.#handle(run).cancel({ by: 'signal', reason: 'the signal given to start was aborted' })
+      if (this.#closed === null)
+        void this.#handle(run).cancel({ by: 'signal', reason: 'the signal given to start was aborted' })
     }
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()
     void run.gone.then(() => {
       signal.removeEventListener('abort', onAbort)
     })
-  }
-
-  #newRun(runId: string, spec: ParsedRunSpec): RunActor {
-    const { session, task, labels } = spec
-    const here = process.cwd()
-    const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
-    const candidates = [first, ...(spec.fallback?.candidates ?? [])].map(({ command, cwd, env, stdin }) => ({
-      command,
-      cwd: absolute(cwd ?? spec.cwd ?? here),
-      env: env ?? spec.env ?? process.env,
-      stdin: toStdin(stdin),
-    }))
-    const row = {
-      id: runId,
-      session: session ?? null,
-      task: task ?? null,
-      labels,
-      program: spec.command[0] ?? '',
-      protocol: 'lines',
-      createdAt: this.#parts.host.clock.wallMs(),
-    }
-    const { maxLineBytes, drainMs } = spec.output
-    return new RunActor(
-      row,
-      { ...this.#environment(policyOf(spec), lines()), candidates, maxLineBytes, drainMs },
-      this.#parts.host,
-    )
-  }
-
-  /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */
-  #recoveredRun(stored: StoredRun): RunActor {
-    const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
-    return new RunActor(stored.row, this.#environment(context.policy, lines()), this.#parts.host)
-  }
-
-  #environment(policy: RunPolicy, protocol: Protocol): RunEnvironment {
-    const { processes, logs } = this.#parts
-    return {
-      policy,
-      candidates: null,
-      processes,
-      logs,
-      protocol,
-      watchdog: null,
-      drainMs: 1_000,
-      maxLineBytes: 8 * 1024 * 1024,
-      // P9: a failure before any progress.
-      isFallbackEligible: (_event, context) => !context.hasProgress,
-      requestAdmission: (run) => {
-        this.#registry.admitAttempt(run)
-      },
-      onDisowned: (run) => {
-        this.#registry.letGo(run)
-      },
-    }
   }
 
   #beat(): void {
@@ -367,11 +337,6 @@ export class Engine {
       { isBackground: true },
     )
   }
-}
-
-const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
-  if (stdin === undefined) return 'ignore'
-  return typeof stdin === 'string' && stdin !== 'ignore' && stdin !== 'pipe' ? { text: stdin } : (stdin as never)
 }
 
 /** P20: aborting a wait ends the wait only. */

@@ -5,7 +5,8 @@ import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
 import { GroupCommit } from './actors/group-commit.js'
-import type { Clock, Logger, ProcessPort, SpoolPort, StorePort } from './actors/ports.js'
+import type { Clock, Logger, ProcessPort } from './actors/ports.js'
+import type { SpoolPort, StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createLogFiles } from './adapters/process/log-files.js'
 import { createProcessPort } from './adapters/process/process-port.js'
@@ -42,7 +43,12 @@ export interface EngineOptions {
 
 type Tier = 'cgroup' | 'group+marks' | 'group'
 
-const silent: Logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+const silent: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+}
 
 const storeOver = (db: Db, isSqlite: boolean, close: () => Promise<void>): StorePort =>
   new KyselyStore(db, {
@@ -96,10 +102,16 @@ const chooseProcesses = ({ containment }: ParsedEngineOptions): ProcessPort => {
   const { prefer = 'group+marks', atLeast } = containment
   if (prefer === 'cgroup' || atLeast === 'cgroup') {
     const option = prefer === 'cgroup' ? 'prefer' : 'atLeast'
-    throw new RunwardenError('invalid-option', `createEngine: option containment.${option} "cgroup" cannot be had: this version offers group+marks and group`)
+    throw new RunwardenError(
+      'invalid-option',
+      `createEngine: option containment.${option} "cgroup" cannot be had: this version offers group+marks and group`,
+    )
   }
   if (atLeast !== undefined && TIERS.indexOf(prefer) < TIERS.indexOf(atLeast)) {
-    throw new RunwardenError('invalid-option', `createEngine: option containment.prefer "${prefer}" is less than containment.atLeast "${atLeast}"`)
+    throw new RunwardenError(
+      'invalid-option',
+      `createEngine: option containment.prefer "${prefer}" is less than containment.atLeast "${atLeast}"`,
+    )
   }
   return createProcessPort(prefer)
 }
@@ -141,7 +153,15 @@ export const openEngineOver = async (
   const logRoot = logOptions === false ? null : (logOptions.directory ?? besides(database, 'logs'))
   const now = clock.wallMs()
   const engine = new Engine({
-    host: { engineId: id, clock, commits: new GroupCommit(store, clock, logger), store, spool, logger, commitDeadlineMs },
+    host: {
+      engineId: id,
+      clock,
+      commits: new GroupCommit(store, clock, logger),
+      store,
+      spool,
+      logger,
+      commitDeadlineMs,
+    },
     processes,
     logs: createLogFiles(logRoot, logOptions === false ? 1 : logOptions.maxBytes, logger),
     row: {
@@ -176,7 +196,9 @@ export const createEngine = async (options: EngineOptions): Promise<Engine> => {
 }
 
 /** A store to read from, without an engine: for `ps`, `show`, `logs`, and for reports. */
-export const openRecords = async (options: Pick<EngineOptions, 'database' | 'dialect' | 'kysely'>): Promise<Records & AsyncDisposable> => {
+export const openRecords = async (
+  options: Pick<EngineOptions, 'database' | 'dialect' | 'kysely'>,
+): Promise<Records & AsyncDisposable> => {
   const store = await openStore(parseOptions(engineOptionsSchema, options, 'openRecords'))
   return Object.assign(new Records(store), { [Symbol.asyncDispose]: () => store.close() })
 }

@@ -18,9 +18,18 @@ const ms = v.pipe(
   v.minValue(0, 'must not be negative'),
   v.maxValue(MAX_MS, 'must be at most ten years'),
 )
-const bytes = v.pipe(v.number(), v.integer('must be a whole number of bytes'), v.minValue(1, 'must be at least 1'))
+const bytes = v.pipe(
+  v.number(),
+  v.integer('must be a whole number of bytes'),
+  v.minValue(1, 'must be at least 1'),
+)
 const noNul = v.check((text: string) => !text.includes('\0'), 'must not hold a NUL byte')
-const name = v.pipe(v.string(), v.nonEmpty('must not be empty'), v.maxLength(256, 'must be at most 256 characters'), noNul)
+const name = v.pipe(
+  v.string(),
+  v.nonEmpty('must not be empty'),
+  v.maxLength(256, 'must be at most 256 characters'),
+  noNul,
+)
 
 /** Ids name folders and appear in URLs. */
 const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
@@ -47,11 +56,7 @@ const environment = v.record(
   v.optional(v.pipe(v.string(), noNul)),
 )
 
-const stdin = v.union([
-  v.string(),
-  v.strictObject({ text: v.string() }),
-  v.instance(Readable),
-])
+const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
 
 const stop = v.strictObject({
   /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
@@ -82,7 +87,10 @@ export const runSpecSchema = v.strictObject({
   stdin: v.optional(stdin, 'ignore'),
   session: v.optional(name),
   task: v.optional(name),
-  labels: v.optional(v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))), {}),
+  labels: v.optional(
+    v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))),
+    {},
+  ),
   stop: v.optional(stop, {}),
   output: v.optional(
     v.strictObject({
@@ -110,7 +118,7 @@ const containmentSchema = v.strictObject({
   atLeast: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
 })
 
-const anything = v.custom<NonNullable<unknown>>((value) => typeof value === 'object' && value !== null)
+const anything = v.custom<object>((value) => typeof value === 'object' && value !== null)
 
 export const engineOptionsSchema = v.strictObject({
   /** A path, or `:memory:`. Exactly one of `database`, `dialect` and `kysely`. */
@@ -205,7 +213,11 @@ const explain = (what: string, issue: v.BaseIssue<unknown>): string => {
 }
 
 /** Throws `invalid-option`, naming the option and the value. */
-export const parseOptions = <S extends v.GenericSchema>(schema: S, input: unknown, what: string): v.InferOutput<S> => {
+export const parseOptions = <S extends v.GenericSchema>(
+  schema: S,
+  input: unknown,
+  what: string,
+): v.InferOutput<S> => {
   const result = v.safeParse(schema, input, { abortEarly: true })
   if (result.success) return result.output
   throw new RunwardenError('invalid-option', explain(what, result.issues[0]))

@@ -18,4 +18,13 @@ export type {
   PermissionRequest,
 } from './adapters/protocol/frames/permission-desk.js'
 export { bytes, lines } from './adapters/protocol/lines.js'
-export type { OpenTool, Protocol, RetryNotice } from './actors/ports.js'
+export type {
+  OpenTool,
+  Protocol,
+  ProtocolIo,
+  ProtocolReply,
+  ProtocolSession,
+  ProtocolSink,
+  RetryNotice,
+} from './actors/ports.js'
+export type { TurnResult } from './machines/run/run.context.js'

@@ -1,5 +1,5 @@
 /** Reads what the store holds, as a host sees it. */
-import type { ExecutionRow, NoticeRow, StorePort, StoredOrder, StoredRun } from './actors/ports.js'
+import type { ExecutionRow, NoticeRow, StorePort, StoredOrder, StoredRun } from './actors/store.ports.js'
 import { isConfirmed } from './machines/run/run.headline.js'
 import type { RunContext } from './machines/run/run.context.js'
 import type { RunStateValue } from './machines/run/run.headline.js'
@@ -54,7 +54,12 @@ export interface TransitionRecord {
 }
 
 export interface RunHistory {
-  readonly run: RunSummary & { readonly outcome: unknown; readonly intent: unknown; readonly owner: string; readonly rev: number }
+  readonly run: RunSummary & {
+    readonly outcome: unknown
+    readonly intent: unknown
+    readonly owner: string
+    readonly rev: number
+  }
   readonly executions: readonly (ExecutionRow & { readonly runId: string })[]
   readonly transitions: readonly TransitionRecord[]
   readonly orders: readonly StoredOrder[]
@@ -127,7 +132,13 @@ export class Records {
     const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
     const { owner, rev } = stored
     return {
-      run: { ...toSummary(stored, executions.at(-1)), outcome: context.outcome, intent: context.intent, owner, rev },
+      run: {
+        ...toSummary(stored, executions.at(-1)),
+        outcome: context.outcome,
+        intent: context.intent,
+        owner,
+        rev,
+      },
       executions,
       transitions: transitions.map(({ from, to, ...rest }) => ({
         ...rest,

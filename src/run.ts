@@ -19,7 +19,10 @@ export class Run {
   readonly #end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>
 
   /** @internal */
-  constructor(actor: RunActor, end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>) {
+  constructor(
+    actor: RunActor,
+    end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>,
+  ) {
     this.#actor = actor
     this.#end = end
   }

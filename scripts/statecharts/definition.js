@@ -49,7 +49,7 @@
  */
 
 /** Stands where a machine has an inline function instead of a name. */
-export const UNNAMED = '(unnamed)'
+const UNNAMED = '(unnamed)'
 
 /**
  * @param {import('xstate').AnyStateMachine} machine

@@ -7,76 +7,14 @@
  * Messages in: `post`. Messages out: `role.committed`, after the commit.
  * Invariants: INV-1 (no effect before its commit), INV-10 (a timer's token makes a late one stale), INV-11.
  */
-import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { RunwardenError, messageOf } from '../errors.js'
-import type { GroupCommit } from './group-commit.js'
+import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { Mailbox } from './mailbox.js'
-import type {
-  ActorKind,
-  ActorWrite,
-  Clock,
-  CommitVerdict,
-  KindRows,
-  Logger,
-  SpoolPort,
-  StorePort,
-  TimerRow,
-} from './ports.js'
 import { dehydrate, firstStep, hydrate, isIdle, nextStep } from './step.js'
-import type { EffectData, Step } from './step.js'
+import type { Step } from './step.js'
+import type { ActorWrite, CommitVerdict, TimerRow } from './store.ports.js'
 import { Timers } from './timers.js'
-
-/** A committed transition, as the role and the observers see it. */
-export interface Transition {
-  readonly actor: string
-  readonly kind: ActorKind
-  readonly rev: number
-  readonly at: number
-  readonly event: AnyEventObject
-  readonly before: AnyMachineSnapshot | null
-  readonly after: AnyMachineSnapshot
-  readonly effects: readonly EffectData[]
-}
-
-/** What makes one kind of chart an actor. */
-export interface ActorRole {
-  readonly kind: ActorKind
-  readonly machine: AnyStateMachine
-  readonly machineVersion: number
-  /** Overtakes facts in the mailbox, and may go ahead of a store that does not answer. */
-  isIntent(event: AnyEventObject): boolean
-  /** Must not act when it cannot be recorded (K7). */
-  isAutomatic(event: AnyEventObject): boolean
-  /** Whether transitions of this snapshot may go ahead of a store that does not answer: the actor is being ended. */
-  mayRunAhead(snapshot: AnyMachineSnapshot): boolean
-  /** Adds what only the moment of taking can know (K4). Pure otherwise. */
-  stamp(event: AnyEventObject): AnyEventObject
-  /** One word for the journal's from and to. */
-  describe(snapshot: AnyMachineSnapshot): string
-  /** The event as the journal may show it (L7). */
-  redact(event: AnyEventObject): unknown
-  /** The rows that change with this transition. */
-  rows(transition: Transition): KindRows
-  /** After the commit: do the effects, tell the observers. Must not throw. */
-  committed(transition: Transition): void
-  /** The chart itself failed on an event (F). */
-  faulted(error: unknown): void
-  /** Another engine owns the actor now (S3). */
-  disowned(): void
-}
-
-export interface HostServices {
-  readonly engineId: string
-  readonly clock: Clock
-  readonly commits: GroupCommit
-  readonly store: StorePort
-  readonly spool: SpoolPort | null
-  readonly logger: Logger
-  /** How long an intent waits for a store that does not answer, in ms. */
-  readonly commitDeadlineMs: number
-}
-
-export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced'
 
 interface Letter {
   readonly event: AnyEventObject
@@ -101,12 +39,13 @@ export class DurableActor {
     this.#role = role
     this.#host = host
     this.#timers = new Timers(host.clock, (timer) => {
-      this.#put({ event: timer.event, timer }, false)
+      void this.#put({ event: timer.event, timer }, false)
     })
   }
 
   get snapshot(): AnyMachineSnapshot {
-    if (this.#snapshot === null) throw new RunwardenError('invariant-broken', `actor ${this.id} has not begun`)
+    if (this.#snapshot === null)
+      throw new RunwardenError('invariant-broken', `actor ${this.id} has not begun`)
     return this.#snapshot
   }
 
@@ -196,14 +135,21 @@ export class DurableActor {
       })
       return result === 'reloaded' ? await this.#handle(letter) : result
     } catch (error) {
-      this.#host.logger.error({ actor: this.id, event: letter.event.type, error: messageOf(error) }, 'a chart failed')
+      this.#host.logger.error(
+        { actor: this.id, event: letter.event.type, error: messageOf(error) },
+        'a chart failed',
+      )
       this.#role.faulted(error)
       return 'unrecorded'
     }
   }
 
   /** Commits a step and makes it the present. The only place where the snapshot changes. */
-  async #apply(event: AnyEventObject, before: AnyMachineSnapshot | null, step: Step): Promise<Posted | 'reloaded'> {
+  async #apply(
+    event: AnyEventObject,
+    before: AnyMachineSnapshot | null,
+    step: Step,
+  ): Promise<Posted | 'reloaded'> {
     const rev = this.#rev + 1
     const at = event['at'] as number
     const transition: Transition = {
@@ -216,7 +162,7 @@ export class DurableActor {
       after: step.snapshot,
       effects: step.effects,
     }
-    const timersSet = step.timersSet.map((timer) => this.#timers.prepare(timer, `${String(rev)}`, at))
+    const timersSet = step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at))
     const write: ActorWrite = {
       kind: this.#role.kind,
       actor: this.id,

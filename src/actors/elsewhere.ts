@@ -8,8 +8,9 @@
 import { RunwardenError, messageOf } from '../errors.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
-import type { HostServices } from './durable-actor.js'
-import type { EngineRow, ExecutionRecord, ExecutionRow, ProcessPort, StoredRun } from './ports.js'
+import type { HostServices } from './actor-role.js'
+import type { ExecutionRecord, ProcessPort } from './ports.js'
+import type { EngineRow, ExecutionRow, StoredRun } from './store.ports.js'
 import type { Elsewhere } from './registry.actor.js'
 import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
@@ -183,21 +184,22 @@ export class Elsewheres {
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */
   async #reconcile(run: RunActor, record: ExecutionRecord): Promise<void> {
-    const process = run.newProcess(record.attempt)
-    await process.adopt(record)
+    const processActor = run.newProcess(record.attempt)
+    await processActor.adopt(record)
     switch (run.state.process) {
       case 'launching':
         // R2: found by its marks, it is launched; not found, its tree is gone and the actor says so.
-        if (process.identity !== null) await run.post({ type: 'process.launched', attempt: record.attempt })
+        if (processActor.identity !== null)
+          await run.post({ type: 'process.launched', attempt: record.attempt })
         break
       case 'term-sent':
-        process.terminate()
+        processActor.terminate()
         break
       case 'kill-sent':
-        process.kill(run.policy.killGraceMs)
+        processActor.kill(run.policy.killGraceMs)
         break
       case 'frozen':
-        await process.freeze()
+        await processActor.freeze()
         break
       default:
         break

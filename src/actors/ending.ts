@@ -4,7 +4,7 @@
  * Invariants: INV-3 (a settled run is terminated without a word on its outcome), INV-5 (`confirmed` only from the process region), K14, P7.
  */
 import type { StopLine, StopMode } from '../machines/stop-order/stop-order.context.js'
-import type { Posted } from './durable-actor.js'
+import type { Posted } from './actor-role.js'
 import type { Clock } from './ports.js'
 import type { RunActor, RunMessage } from './run.actor.js'
 import type { RunState } from './run-state.js'
@@ -63,7 +63,9 @@ const lineOf = (run: RunActor, request: EndRequest, before: Before): Omit<StopLi
 const confirmedLine = (run: RunActor, request: EndRequest, before: Before): StopLine => {
   const isTerminated = request.mode === 'terminate' && before.state.isSettled && !before.state.isConfirmed
   const status =
-    isTerminated || (!before.state.isSettled && wasEndedOnRequest(run.state)) ? 'confirmed' : 'already-terminal'
+    isTerminated || (!before.state.isSettled && wasEndedOnRequest(run.state))
+      ? 'confirmed'
+      : 'already-terminal'
   const confirmedAt = Math.max(run.state.evidence.at(-1)?.at ?? 0, request.requestedAt)
   return { ...lineOf(run, request, before), status, ...(before.state.isConfirmed ? {} : { confirmedAt }) }
 }
@@ -87,7 +89,11 @@ const awaitAnswer = async (
   posted: Promise<Posted>,
 ): Promise<StopLine> => {
   if ((await posted) === 'disowned') {
-    return { ...lineOf(run, request, before), status: 'refused', error: 'this engine does not hold the run any more' }
+    return {
+      ...lineOf(run, request, before),
+      status: 'refused',
+      error: 'this engine does not hold the run any more',
+    }
   }
   return new Promise((resolve) => {
     let cancelWait = (): void => undefined

@@ -6,8 +6,8 @@
  */
 import { messageOf } from '../errors.js'
 import type { StopLine } from '../machines/stop-order/stop-order.context.js'
-import type { HostServices } from './durable-actor.js'
-import type { FiledLine } from './ports.js'
+import type { HostServices } from './actor-role.js'
+import type { FiledLine } from './store.ports.js'
 
 const LOOK_EVERY_MS = 75
 const ANSWER_AGAIN_MS = 200

@@ -6,7 +6,8 @@
  * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum).
  */
 import { RunwardenError, messageOf } from '../errors.js'
-import type { ActorWrite, Clock, CommitVerdict, EffectMark, Logger, StorePort } from './ports.js'
+import type { Clock, Logger } from './ports.js'
+import type { ActorWrite, CommitVerdict, EffectMark, StorePort } from './store.ports.js'
 
 const BATCH_MAX = 256
 const RETRY_FIRST_MS = 20

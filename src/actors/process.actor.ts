@@ -3,47 +3,34 @@
  *
  * Owns: the child, its output, and the pursuit of its tree. Executes orders already committed.
  * Does not own: any decision about the run. It reports facts; the run chart decides.
- * Messages in: launch, adopt, terminate, kill, freeze, thaw, release.
+ * Messages in: launch, adopt, terminate, kill, freeze, thaw, leave.
  * Messages out: `process.launched`, `process.launch-failed`, `process.exited`, `process.gone`, `process.survived`, `process.signal-failed`.
- * Invariants: INV-5 (only two complete empty looks in a row, after the leader was reaped, are evidence), INV-11 (every pursuit has a
- *   deadline or slows down), C3, C4.
+ * Invariants: INV-2 (it signals for nobody else), INV-5 (an own child is gone only after it was reaped and its status told).
  */
-import { messageOf } from '../errors.js'
+import { codeOf, messageOf } from '../errors.js'
 import type { RunFact } from '../machines/run/run.events.js'
 import type {
-  Cancel,
   Clock,
   Execution,
   ExecutionRecord,
   ExitStatus,
-  LaunchFailure,
   LaunchSpec,
   Logger,
   OutputStream,
   ProcessIdentity,
   ProcessPort,
-  TreeMember,
 } from './ports.js'
-
-/** Two complete looks: one alone can miss a child born behind the reader. */
-const EMPTY_LOOKS_NEEDED = 2
-const PURSUIT_FIRST_WAIT_MS = 2
-const PURSUIT_MAX_WAIT_MS = 40
-/** After a deadline the tree is only watched. */
-const WATCH_WAIT_MS = 250
-const FREEZE_DEADLINE_MS = 2_000
+import { TreePursuit } from './tree-pursuit.js'
 
 /** A fact before the mailbox has given it its time. */
 export type ProcessFact = RunFact extends infer F ? (F extends { at: number } ? Omit<F, 'at'> : never) : never
-
-/** What the actor does with the tree at the moment. `watch` signals nothing. */
-type Pursuit = 'none' | 'watch' | 'terminate' | 'kill'
 
 export interface ProcessActorOptions {
   readonly attempt: number
   readonly processes: ProcessPort
   readonly clock: Clock
   readonly logger: Logger
+  /** How long output is read after the tree is empty, in ms. */
   readonly drainMs: number
   readonly report: (fact: ProcessFact) => void
   readonly onOutput: (stream: OutputStream, chunk: Buffer) => void
@@ -54,17 +41,9 @@ export interface ProcessActorOptions {
 export class ProcessActor {
   readonly #options: ProcessActorOptions
   #execution: Execution | null = null
-  #exit: ExitStatus | null = null
+  #pursuit: TreePursuit | null = null
   #isExitReported = false
   #isGone = false
-  #pursuit: Pursuit = 'none'
-  #killDeadline = Infinity
-  #isPursuing = false
-  #wake: () => void = () => undefined
-  #asked = new Set<string>()
-  #frozen = false
-  /** Why the last signal to a member failed, by pid. */
-  #errors = new Map<number, string>()
 
   constructor(options: ProcessActorOptions) {
     this.#options = options
@@ -84,32 +63,24 @@ export class ProcessActor {
 
   /** Starts the candidate; `isWanted` is asked in the same tick as the spawn (P4). */
   async launch(spec: LaunchSpec, isWanted: () => boolean): Promise<void> {
-    const { attempt, processes, report, logger } = this.#options
+    const { attempt, processes, report } = this.#options
     if (!isWanted()) {
-      this.#isGone = true
-      this.#options.onDrained(false)
-      const message = 'stopped before the launch'
-      report({ type: 'process.launch-failed', attempt, code: 'not-wanted', message, isFallbackEligible: false })
+      this.#failLaunch('not-wanted', 'stopped before the launch')
       return
     }
     try {
-      const execution = await processes.launch(spec)
-      this.#own(execution)
+      this.#own(await processes.launch(spec))
       report({ type: 'process.launched', attempt })
     } catch (error) {
-      this.#isGone = true
-      this.#options.onDrained(false)
-      const { code, message } = error as LaunchFailure
-      logger.info({ code, message }, 'a launch failed')
-      report({ type: 'process.launch-failed', attempt, code, message, isFallbackEligible: true })
+      this.#failLaunch(codeOf(error) ?? 'launch-failed', messageOf(error))
     }
   }
 
   /** Takes up an execution that another process launched. Reports `process.gone` when nothing of it is left. */
   async adopt(record: ExecutionRecord): Promise<void> {
-    this.#own(await this.#options.processes.adopt(record))
     this.#isExitReported = true
-    this.#pursue('watch')
+    this.#own(await this.#options.processes.adopt(record))
+    this.#pursuit?.watch()
   }
 
   writeInput(chunk: string | Uint8Array): boolean {
@@ -121,195 +92,83 @@ export class ProcessActor {
   }
 
   terminate(): void {
-    this.#frozen = false
-    this.#asked.clear()
-    this.#pursue('terminate')
+    this.#pursuit?.terminate()
   }
 
   kill(deadlineMs: number): void {
-    this.#frozen = false
-    this.#killDeadline = this.#options.clock.monotonicMs() + deadlineMs
-    this.#pursue('kill')
+    this.#pursuit?.kill(deadlineMs)
   }
 
-  /** O1: stops every member until none runs; forks that come late are caught by the next look. */
   async freeze(): Promise<void> {
-    const execution = this.#execution
-    if (execution === null) return
-    this.#frozen = true
-    const deadline = this.#options.clock.monotonicMs() + FREEZE_DEADLINE_MS
-    let quietLooks = 0
-    while (this.#frozen && quietLooks < EMPTY_LOOKS_NEEDED && this.#options.clock.monotonicMs() < deadline) {
-      const members = await this.#look(execution)
-      const running = members?.filter(({ state }) => state !== 'T' && state !== 't')
-      quietLooks = running?.length === 0 ? quietLooks + 1 : 0
-      if (running !== undefined && running.length > 0) this.#report(execution.signal('SIGSTOP', running))
-      if (quietLooks === 0) await this.#pause(PURSUIT_FIRST_WAIT_MS)
-    }
+    await this.#pursuit?.freeze()
   }
 
   async thaw(): Promise<void> {
-    const execution = this.#execution
-    this.#frozen = false
-    if (execution === null) return
-    const members = await this.#look(execution)
-    if (members !== null) this.#report(execution.signal('SIGCONT', members))
+    await this.#pursuit?.thaw()
   }
 
   /** Stops looking at the tree and lets it be. */
   leave(): void {
-    this.#isGone = true
-    this.#wake()
+    this.#pursuit?.end()
     this.#execution?.letGo()
   }
 
+  #failLaunch(code: string, message: string): void {
+    const { attempt, report, onDrained } = this.#options
+    this.#isGone = true
+    onDrained(false)
+    report({ type: 'process.launch-failed', attempt, code, message, isFallbackEligible: true })
+  }
+
   #own(execution: Execution): void {
+    const { attempt, clock, logger, report, onOutput } = this.#options
     this.#execution = execution
-    execution.onOutput(this.#options.onOutput)
+    this.#pursuit = new TreePursuit(execution, clock, logger, {
+      // The status must not be lost: the leader is reaped and its exit told before the tree is called gone.
+      mayBeGone: () => this.#isExitReported,
+      gone: () => {
+        this.#finish(execution)
+        report({ type: 'process.gone', attempt, evidence: execution.emptyEvidence })
+      },
+      survived: (survivors, error) => {
+        report({ type: 'process.survived', attempt, survivors, ...(error === undefined ? {} : { error }) })
+      },
+      signalFailed: (error) => {
+        report({ type: 'process.signal-failed', attempt, error })
+      },
+    })
+    execution.onOutput(onOutput)
     void execution.exited.then((exit) => this.#onExit(execution, exit))
   }
 
   async #onExit(execution: Execution, exit: ExitStatus): Promise<void> {
-    this.#exit = exit
-    const isTreeEmpty = await this.#isEmpty(execution)
     const { attempt, report } = this.#options
+    const isTreeEmpty = (await this.#pursuit?.isEmpty()) ?? false
     this.#isExitReported = true
-    if (isTreeEmpty) await this.#finish(execution)
-    report({
-      type: 'process.exited',
-      attempt,
-      ...exit,
-      isTreeEmpty,
-      evidence: execution.emptyEvidence,
-      isFallbackEligible: false,
-    })
-    this.#wake()
-  }
-
-  /** INV-5: looks that failed are not looks. */
-  async #isEmpty(execution: Execution): Promise<boolean> {
-    for (let look = 0; look < EMPTY_LOOKS_NEEDED; look += 1) {
-      const members = await this.#look(execution)
-      if (members === null || members.length > 0) return false
-    }
-    return true
-  }
-
-  #pursue(pursuit: Pursuit): void {
-    this.#pursuit = pursuit
-    this.#wake()
-    const execution = this.#execution
-    if (execution !== null && !this.#isPursuing && !this.#isGone) {
-      this.#isPursuing = true
-      void this.#pursueTree(execution)
-    }
-  }
-
-  /** The one loop that follows a tree to its end: look, signal what is there, wait a little longer each time. */
-  async #pursueTree(execution: Execution): Promise<void> {
-    let emptyLooks = 0
-    let waitMs = PURSUIT_FIRST_WAIT_MS
-    let pursuit: Pursuit = 'none'
-    while (!this.#isGone) {
-      if (pursuit !== this.#pursuit) {
-        pursuit = this.#pursuit
-        waitMs = PURSUIT_FIRST_WAIT_MS
-      }
-      const lookedFrom = this.#options.clock.monotonicMs()
-      const members = await this.#look(execution)
-      const lookMs = this.#options.clock.monotonicMs() - lookedFrom
-      emptyLooks = members?.length === 0 ? emptyLooks + 1 : 0
-      // The leader must be reaped, not only out of sight, and its exit told first, so that the status is never lost.
-      if (emptyLooks >= EMPTY_LOOKS_NEEDED && (this.#isExitReported || !execution.isOwnChild)) {
-        await this.#finish(execution)
-        const { attempt, report } = this.#options
-        report({ type: 'process.gone', attempt, evidence: execution.emptyEvidence })
-        return
-      }
-      if (members !== null && members.length > 0) this.#signalMembers(execution, members)
-      if (this.#pursuit === 'kill' && this.#options.clock.monotonicMs() >= this.#killDeadline) {
-        await this.#nameSurvivors(execution)
-        continue
-      }
-      if (emptyLooks === 1) continue
-      // Looking is not free on a full machine: never more than half of the time.
-      await this.#pause(this.#pursuit === 'watch' ? WATCH_WAIT_MS : Math.max(waitMs, lookMs))
-      waitMs = Math.min(waitMs * 2, PURSUIT_MAX_WAIT_MS)
-    }
-  }
-
-  #signalMembers(execution: Execution, members: readonly TreeMember[]): void {
-    if (this.#pursuit === 'kill') {
-      this.#report(execution.signal('SIGKILL', members))
-    } else if (this.#pursuit === 'terminate') {
-      const key = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
-      const fresh = members.filter((member) => !this.#asked.has(key(member)))
-      if (fresh.length === 0) return
-      for (const member of fresh) this.#asked.add(key(member))
-      // C4: a stopped process cannot die of TERM; CONT always follows.
-      this.#report([...execution.signal('SIGTERM', fresh), ...execution.signal('SIGCONT', fresh)])
-    }
-  }
-
-  async #nameSurvivors(execution: Execution): Promise<void> {
-    const members = await this.#look(execution)
-    const { attempt, report } = this.#options
-    this.#pursuit = 'watch'
-    if (members?.length === 0) return
-    report({
-      type: 'process.survived',
-      attempt,
-      survivors: (members ?? []).map((member) => {
-        const error = this.#errors.get(member.pid)
-        return error === undefined ? member : { ...member, error }
-      }),
-      ...(members === null ? { error: 'the process tree could not be read' } : {}),
-    })
+    if (isTreeEmpty) this.#finish(execution)
+    const evidence = execution.emptyEvidence
+    report({ type: 'process.exited', attempt, ...exit, isTreeEmpty, evidence, isFallbackEligible: false })
+    this.#pursuit?.wake()
   }
 
   /** L2: what is still in the pipes is read for a moment; a pipe that an escapee holds is cut. */
-  async #finish(execution: Execution): Promise<void> {
+  #finish(execution: Execution): void {
     if (this.#isGone) return
     this.#isGone = true
-    const timeout = this.#timeout(this.#options.drainMs)
-    void Promise.race([execution.drained.then(() => false), timeout.passed.then(() => true)]).then((isLate) => {
-      timeout.cancel()
-      this.#options.onDrained(isLate && execution.cutOutput())
-    })
-  }
-
-  async #look(execution: Execution): Promise<readonly TreeMember[] | null> {
-    try {
-      return await execution.scan()
-    } catch (error) {
-      this.#options.logger.warn({ error: messageOf(error) }, 'a process tree could not be read')
-      return null
+    this.#pursuit?.end()
+    const { clock, drainMs, onDrained } = this.#options
+    let hasDrained = false
+    const end = (isCut: boolean): void => {
+      if (hasDrained) return
+      hasDrained = true
+      onDrained(isCut)
     }
-  }
-
-  #report(failures: readonly { readonly pid: number; readonly error: string }[]): void {
-    const { attempt, report } = this.#options
-    for (const { pid, error } of failures) {
-      if (this.#errors.get(pid) === error) continue
-      this.#errors.set(pid, error)
-      report({ type: 'process.signal-failed', attempt, error: `${error} for pid ${String(pid)}` })
-    }
-  }
-
-  #timeout(delayMs: number): { readonly passed: Promise<void>; readonly cancel: Cancel } {
-    let cancel: Cancel = () => undefined
-    const passed = new Promise<void>((resolve) => {
-      cancel = this.#options.clock.after(delayMs, resolve)
+    const cancel = clock.after(drainMs, () => {
+      end(execution.cutOutput())
     })
-    return { passed, cancel }
-  }
-
-  async #pause(delayMs: number): Promise<void> {
-    const timeout = this.#timeout(delayMs)
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve
+    void execution.drained.then(() => {
+      cancel()
+      end(false)
     })
-    await Promise.race([timeout.passed, woken])
-    timeout.cancel()
   }
 }

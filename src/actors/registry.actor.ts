@@ -9,13 +9,18 @@
  */
 import type { AnyEventObject } from 'xstate'
 import { RunwardenError, messageOf } from '../errors.js'
-import { REGISTRY_MACHINE_VERSION, admits, isInScope, registryMachine } from '../machines/registry/registry.machine.js'
+import {
+  REGISTRY_MACHINE_VERSION,
+  admits,
+  isInScope,
+  registryMachine,
+} from '../machines/registry/registry.machine.js'
 import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
 import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
 import { DurableActor } from './durable-actor.js'
-import type { ActorRole, HostServices, Transition } from './durable-actor.js'
+import type { ActorRole, HostServices, Transition } from './actor-role.js'
 import { endRun } from './ending.js'
-import type { EngineRow, FiledLine, KindRows } from './ports.js'
+import type { EngineRow, FiledLine, KindRows } from './store.ports.js'
 import type { RunActor } from './run.actor.js'
 import { StopCall } from './stop-call.js'
 import type { OwnedElsewhere, StopReceipt } from './stop-call.js'
@@ -91,8 +96,8 @@ export class RegistryActor implements ActorRole {
   }
 
   get state(): { readonly value: string; readonly context: RegistryContext } {
-    const { value, context } = this.#durable.snapshot
-    return { value: value as string, context: context as RegistryContext }
+    const { snapshot } = this.#durable
+    return { value: snapshot.value as string, context: snapshot.context as RegistryContext }
   }
 
   async begin(): Promise<void> {
@@ -112,7 +117,10 @@ export class RegistryActor implements ActorRole {
     )
     const verdict = this.#closing === null ? admits(this.state, run) : 'engine-closing'
     if (verdict === 'engine-closing') {
-      throw new RunwardenError('engine-closing', `run ${run.runId}: the engine is closing and launches nothing`)
+      throw new RunwardenError(
+        'engine-closing',
+        `run ${run.runId}: the engine is closing and launches nothing`,
+      )
     }
     if (verdict === 'scope-stopped' || isFencedNow) {
       throw new RunwardenError('scope-stopped', `run ${run.runId}: a stop order covers its scope`)

@@ -34,18 +34,24 @@ export interface RunEnvironment {
 const launch = async (run: RunActor, attempt: number): Promise<void> => {
   const candidate = run.environment.candidates?.[attempt - 1]
   const marks = run.execution?.marks
-  const process = run.newProcess(attempt)
+  const processActor = run.newProcess(attempt)
   if (candidate === undefined || marks === undefined) {
     const message = 'the command of this attempt is not known to this engine'
-    await run.post({ type: 'process.launch-failed', attempt, code: 'unknown-command', message, isFallbackEligible: false })
+    await run.post({
+      type: 'process.launch-failed',
+      attempt,
+      code: 'unknown-command',
+      message,
+      isFallbackEligible: false,
+    })
     return
   }
   run.progress.begin(attempt, run.context.generation)
-  await process.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
+  await processActor.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
 }
 
 export const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {
-  const { process } = run
+  const processActor = run.process
   switch (effect.type) {
     case 'admission.request':
       run.environment.requestAdmission(run)
@@ -54,19 +60,19 @@ export const performEffect = async (run: RunActor, effect: RunEffect): Promise<v
       await launch(run, effect.params.attempt)
       return
     case 'process.ask':
-      process?.endInput()
+      processActor?.endInput()
       return
     case 'process.terminate':
-      process?.terminate()
+      processActor?.terminate()
       return
     case 'process.kill':
-      process?.kill(effect.params.deadlineMs)
+      processActor?.kill(effect.params.deadlineMs)
       return
     case 'process.freeze':
-      await process?.freeze()
+      await processActor?.freeze()
       return
     case 'process.thaw':
-      await process?.thaw()
+      await processActor?.thaw()
       return
     case 'process.release':
     case 'notice.raise':

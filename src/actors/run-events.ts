@@ -4,7 +4,7 @@
  * Invariants: INV-11 (a listener that does not read loses output, counted, and nothing else).
  */
 import type { Evidence, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
-import type { Transition } from './durable-actor.js'
+import type { Transition } from './actor-role.js'
 import { EventStream } from './event-stream.js'
 import type { Containment, OutputStream } from './ports.js'
 import { hasConfirmed, hasSettled } from './run-rows.js'
@@ -38,7 +38,12 @@ export type RunEventOut =
       readonly process: string
       readonly delivery: string
     }
-  | { readonly type: 'output'; readonly stream: OutputStream; readonly line: string; readonly isTruncated: boolean }
+  | {
+      readonly type: 'output'
+      readonly stream: OutputStream
+      readonly line: string
+      readonly isTruncated: boolean
+    }
   | { readonly type: 'bytes'; readonly stream: OutputStream; readonly chunk: Uint8Array }
   | { readonly type: 'output-ended'; readonly isCut: boolean }
   /** The listener was too slow: this many output events are missing here. */
@@ -59,7 +64,15 @@ const launchedEvent = (run: RunActor): RunEventOut[] => {
   const identity = run.process?.identity
   const containment = run.process?.containment
   if (identity == null || containment == null) return []
-  return [{ type: 'launched', runId: run.id, attempt: run.context.executionAttempt, pid: identity.pid, containment }]
+  return [
+    {
+      type: 'launched',
+      runId: run.id,
+      attempt: run.context.executionAttempt,
+      pid: identity.pid,
+      containment,
+    },
+  ]
 }
 
 /** What one transition means to a listener, in the order in which it became true. */
@@ -106,7 +119,10 @@ const past = (run: RunActor): RunEventOut[] => {
   ]
 }
 
-export const runEventsOf = (run: RunActor, options: { readonly output: 'lines' | 'bytes' | 'none' }): RunEvents => {
+export const runEventsOf = (
+  run: RunActor,
+  options: { readonly output: 'lines' | 'bytes' | 'none' },
+): RunEvents => {
   const stops: (() => void)[] = []
   const stream = new EventStream<RunEventOut>({
     isDroppable: ({ type }) => type === 'output' || type === 'bytes',
@@ -125,9 +141,14 @@ export const runEventsOf = (run: RunActor, options: { readonly output: 'lines' |
       endIfOver()
     }),
     run.output.listen({
-      ...(options.output === 'bytes' ? { chunk: (from, chunk) => stream.push({ type: 'bytes', stream: from, chunk }) } : {}),
+      ...(options.output === 'bytes'
+        ? { chunk: (from, chunk) => stream.push({ type: 'bytes', stream: from, chunk }) }
+        : {}),
       ...(options.output === 'lines'
-        ? { line: (from, line, isTruncated) => stream.push({ type: 'output', stream: from, line, isTruncated }) }
+        ? {
+            line: (from, line, isTruncated) =>
+              stream.push({ type: 'output', stream: from, line, isTruncated }),
+          }
         : {}),
       drained: (isCut) => {
         stream.push({ type: 'output-ended', isCut })

@@ -16,6 +16,11 @@ export class RunOutput {
     return this.#open === 0
   }
 
+  /** Whether lines are to be decoded at all. */
+  get wantsLines(): boolean {
+    return [...this.#listeners].some((listener) => listener.line !== undefined)
+  }
+
   begin(): void {
     this.#open += 1
   }

@@ -4,8 +4,9 @@ import { isConfirmed, isSettled } from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunEffects } from '../machines/run/run.effects.js'
 import type { RunEvent } from '../machines/run/run.events.js'
-import type { Transition } from './durable-actor.js'
-import type { Containment, ExecutionMarks, ExecutionRow, NoticeRow, ProcessIdentity, ResultRow } from './ports.js'
+import type { Transition } from './actor-role.js'
+import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
+import type { ExecutionRow, NoticeRow, ResultRow } from './store.ports.js'
 
 /** What the run actor knows of the execution and the chart does not. */
 export interface ExecutionFacts {
@@ -38,7 +39,8 @@ export const executionRows = (transition: Transition, facts: ExecutionFacts): re
   if (event.type === 'process.survived') rows.push({ attempt, survivors: event.survivors })
   if (ofEffect(transition, 'process.release') !== undefined) {
     const evidence = context.evidence.find((one) => one.attempt === attempt)
-    if (evidence !== undefined) rows.push({ attempt, confirmedAt: at, evidence: evidence.kind, survivors: [] })
+    if (evidence !== undefined)
+      rows.push({ attempt, confirmedAt: at, evidence: evidence.kind, survivors: [] })
   }
   return rows
 }

@@ -1,8 +1,15 @@
 /** What a run looks like from outside: plain data, computed from its snapshot. */
 import type { Evidence, Intent, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
-import { headlineOf, isConfirmed, isDelivered, isDone, isSettled, pathOf } from '../machines/run/run.headline.js'
+import {
+  headlineOf,
+  isConfirmed,
+  isDelivered,
+  isDone,
+  isSettled,
+  pathOf,
+} from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
-import type { RunHead } from './ports.js'
+import type { RunHead } from './store.ports.js'
 
 export interface RunState {
   /** `open.accepted`, `open.active.progressing`, `settled.cancelled` … */
@@ -50,7 +57,12 @@ export const stateOf = (snapshot: Snapshot): RunState => {
 }
 
 /** The columns by which a run is found and shown without reading its snapshot. */
-export const headOf = (snapshot: Snapshot, at: number, before: RunHead | null, lastProgressAt: number | null): RunHead => {
+export const headOf = (
+  snapshot: Snapshot,
+  at: number,
+  before: RunHead | null,
+  lastProgressAt: number | null,
+): RunHead => {
   const state = stateOf(snapshot)
   return {
     work: state.work,

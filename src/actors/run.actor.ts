@@ -16,17 +16,24 @@ import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
 import type { FreezeOwner, Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
-import type { ActorRole, HostServices, Posted, Transition } from './durable-actor.js'
+import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { performEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, RunEvents } from './run-events.js'
 import { RunOutput } from './run-output.js'
-import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './ports.js'
-import { ProcessActor } from './process.actor.js'
-import type { ProcessFact } from './process.actor.js'
+import { newProcessActor } from './run-process.js'
+import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
+import type { ProcessActor } from './process.actor.js'
 import { ProgressClock } from './progress-clock.js'
-import { executionRows, hasConfirmed, hasSettled, noticeRows, resultRow, withdrawnGeneration } from './run-rows.js'
+import {
+  executionRows,
+  hasConfirmed,
+  hasSettled,
+  noticeRows,
+  resultRow,
+  withdrawnGeneration,
+} from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
 import type { RunState } from './run-state.js'
@@ -65,7 +72,8 @@ export class RunActor implements ActorRole {
     this.#durable = new DurableActor(row.id, this, host)
     this.output = new RunOutput()
     this.progress = new ProgressClock(host.clock, environment.watchdog, {
-      progressed: ({ attempt, generation }) => void this.post({ type: 'turn.progressed', attempt, generation }),
+      progressed: ({ attempt, generation }) =>
+        void this.post({ type: 'turn.progressed', attempt, generation }),
       silent: async (stamp) =>
         (await this.post({ type: 'watchdog.silent', seen: stamp, current: stamp })) !== 'unrecorded',
     })
@@ -127,7 +135,8 @@ export class RunActor implements ActorRole {
     const { outcome, evidence, intent } = this.context
     if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
     if (outcome !== null) this.#settle(outcome)
-    if (this.state.isConfirmed) this.#confirm({ evidence, confirmedAt: evidence.at(-1)?.at ?? 0, survivors: [] })
+    if (this.state.isConfirmed)
+      this.#confirm({ evidence, confirmedAt: evidence.at(-1)?.at ?? 0, survivors: [] })
   }
 
   /** When the current execution was launched, by the wall clock. */
@@ -164,54 +173,9 @@ export class RunActor implements ActorRole {
     return this.#execution
   }
 
-  /** A process actor for the current attempt; its facts come back into the mailbox. */
+  /** A process actor for the current attempt (INV-8: the one before it is gone). */
   newProcess(attempt: number): ProcessActor {
-    const { processes, drainMs, maxLineBytes, protocol, logs } = this.environment
-    const log = logs.open(this.id, attempt)
-    const session = protocol.open(
-      {
-        progress: () => {
-          this.progress.progress()
-        },
-        completed: (result) => {
-          const { generation } = this.progress.stamp
-          void this.post({ type: 'turn.completed', attempt, generation, result })
-        },
-        cancelled: () => undefined,
-        cancelAcknowledged: () => undefined,
-        completionSignalled: () => undefined,
-        retrying: () => undefined,
-        personAsked: () => undefined,
-        personAnswered: () => undefined,
-        unknownFrame: () => undefined,
-        wantsLines: () => true,
-        line: (stream, text, isTruncated) => {
-          this.output.line(stream, text, isTruncated)
-        },
-      },
-      { maxLineBytes },
-    )
-    this.output.begin()
-    this.process = new ProcessActor({
-      attempt,
-      processes,
-      clock: this.#host.clock,
-      logger: this.#host.logger,
-      drainMs,
-      report: (fact: ProcessFact) => void this.post(fact),
-      onOutput: (stream, chunk) => {
-        log?.write(stream, chunk, this.#host.clock.wallMs())
-        this.output.chunk(stream, chunk)
-        session.push(stream, chunk)
-      },
-      onDrained: (isCut) => {
-        session.end()
-        // The end of the output is told once its log is whole.
-        void (log?.close() ?? Promise.resolve()).then(() => {
-          this.output.drained(isCut)
-        })
-      },
-    })
+    this.process = newProcessActor(this, attempt, this.#host)
     return this.process
   }
 
@@ -266,7 +230,11 @@ export class RunActor implements ActorRole {
     }
     if (this.#execution !== null && this.process !== null) {
       const { identity, containment } = this.process
-      this.#execution = { ...this.#execution, identity, containment: containment ?? this.#execution.containment }
+      this.#execution = {
+        ...this.#execution,
+        identity,
+        containment: containment ?? this.#execution.containment,
+      }
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
     const withdrawn = withdrawnGeneration(transition)
@@ -328,7 +296,10 @@ export class RunActor implements ActorRole {
         mark(this.#host.clock.wallMs())
       },
       (error: unknown) => {
-        this.#host.logger.error({ run: this.id, effect: effect.type, error: messageOf(error) }, 'an effect failed')
+        this.#host.logger.error(
+          { run: this.id, effect: effect.type, error: messageOf(error) },
+          'an effect failed',
+        )
         mark(null)
       },
     )

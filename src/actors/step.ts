@@ -56,9 +56,15 @@ const sort = (
 }
 
 export const firstStep = (machine: AnyStateMachine, input: unknown): Step =>
-  sort(...(initialTransition(machine, input) as [AnyMachineSnapshot, ExecutableActionsFrom<AnyStateMachine>[]]))
+  sort(
+    ...(initialTransition(machine, input) as [AnyMachineSnapshot, ExecutableActionsFrom<AnyStateMachine>[]]),
+  )
 
-export const nextStep = (machine: AnyStateMachine, snapshot: AnyMachineSnapshot, event: AnyEventObject): Step =>
+export const nextStep = (
+  machine: AnyStateMachine,
+  snapshot: AnyMachineSnapshot,
+  event: AnyEventObject,
+): Step =>
   sort(
     ...(transition(machine, snapshot, event) as [
       AnyMachineSnapshot,
@@ -78,6 +84,6 @@ export const dehydrate = (snapshot: AnyMachineSnapshot): string =>
   JSON.stringify({ value: snapshot.value, context: snapshot.context })
 
 export const hydrate = (machine: AnyStateMachine, stored: string): AnyMachineSnapshot => {
-  const { value, context } = JSON.parse(stored) as { value: string; context: unknown }
-  return machine.resolveState({ value, context }) as AnyMachineSnapshot
+  const { value, context } = JSON.parse(stored) as { value: string; context: object }
+  return machine.resolveState({ value, context })
 }

@@ -7,7 +7,7 @@
  */
 import { messageOf } from '../errors.js'
 import type { StopLine, StopOrderInput, StopScope } from '../machines/stop-order/stop-order.context.js'
-import type { HostServices } from './durable-actor.js'
+import type { HostServices } from './actor-role.js'
 import { endRun } from './ending.js'
 import type { RunActor } from './run.actor.js'
 import { StopOrderActor } from './stop-order.actor.js'
@@ -58,7 +58,10 @@ export class StopCall {
     this.#isRecorded = this.#order.begin().then(
       () => true,
       (error: unknown) => {
-        host.logger.error({ order: input.orderId, error: messageOf(error) }, 'a stop order could not be recorded')
+        host.logger.error(
+          { order: input.orderId, error: messageOf(error) },
+          'a stop order could not be recorded',
+        )
         return false
       },
     )

@@ -8,10 +8,11 @@ import { pathOf } from '../machines/run/run.headline.js'
 import type { StopLine, StopOrderContext, StopOrderInput } from '../machines/stop-order/stop-order.context.js'
 import { STOP_ORDER_MACHINE_VERSION, stopOrderMachine } from '../machines/stop-order/stop-order.machine.js'
 import { DurableActor } from './durable-actor.js'
-import type { ActorRole, HostServices, Posted, Transition } from './durable-actor.js'
-import type { KindRows } from './ports.js'
+import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
+import type { KindRows } from './store.ports.js'
 
-const isSettled = (snapshot: { readonly value: unknown }): boolean => pathOf(snapshot.value).startsWith('settled')
+const isSettled = (snapshot: { readonly value: unknown }): boolean =>
+  pathOf(snapshot.value).startsWith('settled')
 
 export class StopOrderActor implements ActorRole {
   readonly kind = 'stop-order'
@@ -82,11 +83,14 @@ export class StopOrderActor implements ActorRole {
 
   rows({ before, after, at }: Transition): KindRows {
     const { scope, mode, force, isFenced, reason, by, requestedAt, lines } = after.context as StopOrderContext
-    const isFiled = ({ runId, status }: StopLine): boolean => status === 'requested' && this.#owners.has(runId)
+    const isFiled = ({ runId, status }: StopLine): boolean =>
+      status === 'requested' && this.#owners.has(runId)
     const was = (before?.context as StopOrderContext | undefined)?.lines ?? {}
     return {
       kind: 'stop-order',
-      ...(before === null ? { created: { scope, mode, isForced: force, isFenced, reason, by, requestedAt } } : {}),
+      ...(before === null
+        ? { created: { scope, mode, isForced: force, isFenced, reason, by, requestedAt } }
+        : {}),
       state: pathOf(after.value),
       // Only what this transition changed: the other engines write their lines themselves.
       lines: Object.values(lines)

@@ -5,7 +5,8 @@
  * Waits are measured on the monotonic clock; the wall-clock due time is only what another process resumes from.
  */
 import type { AnyEventObject } from 'xstate'
-import type { Cancel, Clock, TimerRow } from './ports.js'
+import type { Cancel, Clock } from './ports.js'
+import type { TimerRow } from './store.ports.js'
 import type { TimerRequest } from './step.js'
 
 export interface FiredTimer {

@@ -4,10 +4,10 @@ import { basename, extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import { RunwardenError } from '../index.js'
+import { CliError } from './errors.js'
 import { clean, printJson, printLine, printLines } from './output.js'
 import { stdout } from './streams.js'
-import { examples, optionsOf, verb } from './verb.js'
+import { examples, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
 /** Beside `dist` in the package. */
@@ -35,10 +35,10 @@ const chartNames = (): readonly string[] => {
 const chosen = (name: string | undefined): readonly string[] => {
   const names = chartNames()
   if (names.length === 0)
-    throw new RunwardenError('refused', `the charts are missing from this installation (${FOLDER})`)
+    throw new CliError('refused', `the charts are missing from this installation (${FOLDER})`)
   if (name === undefined) return names
   if (names.includes(name)) return [name]
-  throw new RunwardenError(
+  throw new CliError(
     'invalid-option',
     `charts: there is no chart ${JSON.stringify(name)}; there are ${names.join(', ')}`,
   )
@@ -91,6 +91,6 @@ export const addCharts = (program: Command): void => {
 Without a format and a name they are listed; one of them comes as Mermaid.`,
     )
     .action(async (name: string | undefined, _options: unknown, self: Command) => {
-      await print(name, optionsOf<ChartsOptions>(self))
+      await print(name, self.optsWithGlobals<ChartsOptions>())
     })
 }

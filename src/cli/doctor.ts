@@ -6,7 +6,8 @@ import { EXIT } from './exit-codes.js'
 import { coloursFor, printJson, printLine, printLines } from './output.js'
 import type { Colours } from './output.js'
 import { stdout } from './streams.js'
-import { examples, optionsOf, verb } from './verb.js'
+import { examples, verb } from './verb.js'
+import type { SharedOptions } from './verb.js'
 
 const MARK = { yes: '✓', no: '✗', unused: '·' } as const
 
@@ -25,7 +26,7 @@ export const addDoctor = (program: Command): void => {
     .addHelpText('after', examples('runwarden doctor', 'runwarden doctor --json | jq .containment'))
     .action(async (_options: unknown, self: Command) => {
       const report = await inspectMachine()
-      if (optionsOf(self).json === true) {
+      if (self.optsWithGlobals<SharedOptions>().json === true) {
         await printJson(report)
       } else {
         const colours = coloursFor(stdout)

@@ -3,8 +3,8 @@
  *
  * Those from 64 on follow sysexits.h where it has a word for the case, and the shells for 126, 127, 130 and 143.
  */
-import { RunwardenError } from '../index.js'
 import type { Outcome, OutcomeStatus, RunwardenErrorCode, StopReceipt } from '../index.js'
+import { isCoded } from './errors.js'
 
 export const EXIT = {
   ok: 0,
@@ -65,4 +65,4 @@ const OF_ERROR: Readonly<Partial<Record<RunwardenErrorCode, number>>> = {
 }
 
 export const exitCodeOfError = (error: unknown): number =>
-  error instanceof RunwardenError ? (OF_ERROR[error.code] ?? EXIT.refused) : EXIT.refused
+  isCoded(error) ? (OF_ERROR[error.code] ?? EXIT.refused) : EXIT.refused

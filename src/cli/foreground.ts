@@ -6,9 +6,9 @@
  * Invariants: INV-11 (the command ends by itself, whatever the tree and the reader of its output do; a reader that is merely slow is
  *   given its time, until a further signal).
  */
-import type { Engine, Gone, Outcome, Run } from '../index.js'
+import type { EndOptions, Engine, Gone, Outcome, Run } from '../index.js'
 import type { AskingSignals } from './signals.js'
-import { stdout } from './streams.js'
+import { stderr, stdout } from './streams.js'
 
 /** From the first deadline that the tree outlived: the kill is repeated in between. */
 const UNCONFIRMED_WAIT_MS = 8_000
@@ -42,13 +42,19 @@ const outlived = (
   }
 }
 
+const interrupt = (run: Run, options: EndOptions): void => {
+  if (run.state.isDone) return
+  // The answer comes as the run's end. It can only be refused by an engine that is closing, and then the end has come.
+  run.interrupt(options).catch(() => undefined)
+}
+
 /** The first signal interrupts, the second forces. */
 const endOnRequest = (run: Run, signals: AskingSignals): void => {
   signals.onEach((signal, count) => {
-    if (count <= 2) void run.interrupt({ by: 'signal', reason: signal, force: count === 2 })
+    if (count <= 2) interrupt(run, { by: 'signal', reason: signal, force: count === 2 })
   })
   stdout.onClosed(() => {
-    void run.interrupt({ by: 'cli', reason: `nobody reads the output any more (${stdout.closedBy ?? ''})` })
+    interrupt(run, { by: 'cli', reason: `nobody reads the output any more (${stdout.closedBy ?? ''})` })
   })
 }
 
@@ -64,12 +70,14 @@ export const awaitEnd = async (engine: Engine, run: Run, signals: AskingSignals)
   return end
 }
 
-/** Waits until the output is out. Someone who pages through it may take an hour; a signal ends the wait. */
+/** Waits until the output is out. Someone who pages through it may take an hour; a further signal ends the wait. */
 export const awaitPrinted = (printed: Promise<void>, signals: AskingSignals): Promise<void> => {
   const seen = signals.count
   return new Promise((resolve, reject) => {
     signals.onEach((_, count) => {
-      if (count > seen) resolve()
+      if (count <= seen) return
+      for (const sink of [stdout, stderr]) sink.giveUpIfBehind()
+      resolve()
     })
     printed.then(resolve, reject)
   })

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { LogPiece } from '../index.js'
 import { printJson } from './output.js'
 import { stderr, stdout } from './streams.js'
-import { examples, optionsOf, readingStore, verb } from './verb.js'
+import { examples, readingStore, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
 interface LogsOptions extends SharedOptions {
@@ -40,7 +40,7 @@ Bytes come out as they were written, stdout to stdout and stderr to stderr; with
 one object a piece: {"stream", "at", "text"}. Of several attempts the last one is shown.`,
     )
     .action(async (runId: string, _options: unknown, self: Command) => {
-      const options = optionsOf<LogsOptions>(self)
+      const options = self.optsWithGlobals<LogsOptions>()
       const print = options.json === true ? jsonPrinter() : printRaw
       await readingStore(options, async (records) => {
         for await (const piece of records.logs(runId, { follow: options.follow === true })) {

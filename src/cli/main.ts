@@ -4,10 +4,11 @@
  *
  * Owns: the program, how an error is said, and the exit. Each verb is a file of its own and sets `process.exitCode`.
  */
+import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { RunwardenError, VERSION } from '../index.js'
 import { addCharts } from './charts.js'
 import { addDoctor } from './doctor.js'
+import { isCoded } from './errors.js'
 import { EXIT, exitCodeOfError } from './exit-codes.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
@@ -15,6 +16,7 @@ import { addPs } from './ps.js'
 import { addRun } from './run.js'
 import { addShow } from './show.js'
 import { addStop } from './stop.js'
+import { nextSignal } from './signals.js'
 import { stderr, stdout } from './streams.js'
 import { examples, withSharedOptions } from './verb.js'
 
@@ -28,10 +30,16 @@ const HELP = `${examples(
 Verbs act on one store, which other processes use at the same time.
 \`runwarden <verb> --help\` has examples and exit codes.`
 
+/** Of the package that this file lies in. */
+const version = (): string => {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { version: string }).version
+}
+
 const build = (): Command => {
   const program = new Command('runwarden')
     .description('Runs commands under supervision: stopped means proven stopped.')
-    .version(VERSION)
+    .version(version())
     .exitOverride()
     .enablePositionalOptions()
     .configureOutput({
@@ -62,7 +70,7 @@ const failureOf = (error: unknown): Failure => {
   if (error instanceof CommanderError) {
     return { code: 'usage', message: error.message.replace(/^error: /, ''), exitCode: EXIT.usage }
   }
-  const code = error instanceof RunwardenError ? error.code : 'unexpected'
+  const code = isCoded(error) ? error.code : 'unexpected'
   const message = error instanceof Error ? error.message : String(error)
   return { code, message, exitCode: exitCodeOfError(error) }
 }
@@ -94,7 +102,8 @@ const main = async (argv: readonly string[]): Promise<void> => {
   } catch (error) {
     if (!isHelpOrVersion(error)) await fail(error, argv)
   }
-  await Promise.all([stdout.flush(), stderr.flush()])
+  // Who reads slowly is given the time, until a signal.
+  await Promise.race([Promise.all([stdout.flush(), stderr.flush()]), nextSignal()])
   // Whatever may still be open, an inherited stdin above all, the command is over.
   process.exit()
 }

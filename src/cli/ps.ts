@@ -5,7 +5,7 @@ import { formatDuration } from './durations.js'
 import { coloursFor, paintStatus, printJson, printLine, printLines, table } from './output.js'
 import type { Colours, Column } from './output.js'
 import { stdout } from './streams.js'
-import { examples, optionsOf, readingStore, verb } from './verb.js'
+import { examples, readingStore, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
 interface PsOptions extends SharedOptions {
@@ -58,7 +58,7 @@ STATE is one word for the three regions of the run; \`runwarden show RUN\` has t
 QUIET is the time since its last recorded progress.`,
     )
     .action(async (_options: unknown, self: Command) => {
-      const options = optionsOf<PsOptions>(self)
+      const options = self.optsWithGlobals<PsOptions>()
       await readingStore(options, async (records) => {
         await print(await records.runs({ onlyOpen: options.all !== true }), options)
       })

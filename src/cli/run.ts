@@ -2,7 +2,6 @@
 import { statSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
-import { createEngine } from '../index.js'
 import type { Engine, EngineOptions, Run, RunSpec } from '../index.js'
 import { formatDuration, parseDuration } from './durations.js'
 import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
@@ -16,7 +15,7 @@ import { AskingSignals } from './signals.js'
 import { StatusLine } from './status-line.js'
 import { newOrExistingStore } from './store-path.js'
 import { stderr } from './streams.js'
-import { examples, optionsOf, verb } from './verb.js'
+import { examples, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
 /** For the runs of dead engines that this engine took over when it opened. */
@@ -130,6 +129,7 @@ const supervise = async (
 
 const run = async (command: readonly string[], options: RunOptions): Promise<void> => {
   const signals = new AskingSignals()
+  const { createEngine } = await import('../index.js')
   const engine = await createEngine(engineOptionsOf(options))
   let exitCode: number = EXIT.interrupted
   try {
@@ -169,7 +169,7 @@ export const addRun = (program: Command): void => {
     .option('--quiet', 'say nothing of our own, but for errors')
     .addHelpText('after', HELP)
     .action(async (command: string[], _options: unknown, self: Command) => {
-      await run(command, optionsOf<RunOptions>(self))
+      await run(command, self.optsWithGlobals<RunOptions>())
     })
 }
 

@@ -7,7 +7,8 @@ import type { Colours } from './output.js'
 import { outcomeText, speaksForItself } from './run-messages.js'
 import { executionLines, journalLines, noticeLines, orderLines } from './show-tables.js'
 import { stdout } from './streams.js'
-import { examples, optionsOf, readingStore, verb } from './verb.js'
+import { examples, readingStore, verb } from './verb.js'
+import type { SharedOptions } from './verb.js'
 
 const field = (name: string, value: string): string => `  ${name.padEnd(10)} ${value}`
 
@@ -82,7 +83,7 @@ export const addShow = (program: Command): void => {
 Times in the tables are counted from the acceptance of the run.`,
     )
     .action(async (runId: string, _options: unknown, self: Command) => {
-      const options = optionsOf(self)
+      const options = self.optsWithGlobals<SharedOptions>()
       await readingStore(options, async (records) => {
         const history = await records.history(runId)
         if (options.json === true) await printJson(history)

@@ -27,3 +27,14 @@ export class AskingSignals {
     for (const [index, signal] of [...this.#received].entries()) listener(signal, index + 1)
   }
 }
+
+/** Resolves at the next signal, where a verb watches them; elsewhere a signal ends the command as it ends any other. */
+export const nextSignal = (): Promise<void> =>
+  new Promise((resolve) => {
+    for (const signal of ASKING) {
+      if (process.listenerCount(signal) === 0) continue
+      process.once(signal, () => {
+        resolve()
+      })
+    }
+  })

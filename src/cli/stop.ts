@@ -1,8 +1,8 @@
 /** `runwarden stop`: files a stop order over the store, waits, and prints the receipt. */
-import { RunwardenError, createEngine } from '../index.js'
 import type { Engine, Scope, StopLine, StopOptions, StopReceipt } from '../index.js'
 import type { Command } from 'commander'
 import { formatDuration, parseDuration } from './durations.js'
+import { CliError } from './errors.js'
 import { EXIT, exitCodeOfReceipt } from './exit-codes.js'
 import { coloursFor, paintStatus, printJson, printLines, table } from './output.js'
 import type { Colours, Column } from './output.js'
@@ -11,7 +11,7 @@ import { nameEvidence, nameSurvivors } from './run-messages.js'
 import { AskingSignals } from './signals.js'
 import { existingStore } from './store-path.js'
 import { stderr, stdout } from './streams.js'
-import { examples, optionsOf, verb } from './verb.js'
+import { examples, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
 const DEFAULT_TIMEOUT_MS = 20_000
@@ -39,10 +39,10 @@ const scopeOf = (runIds: readonly string[], { task, session, label, all }: StopV
   }
   const isNamed = Object.keys(scope).length > 0
   if (all !== true && !isNamed) {
-    throw new RunwardenError('invalid-option', 'stop: name runs, or give --task, --session, --label or --all')
+    throw new CliError('invalid-option', 'stop: name runs, or give --task, --session, --label or --all')
   }
   if (all === true && isNamed) {
-    throw new RunwardenError('invalid-option', 'stop: --all covers every run: name nothing else with it')
+    throw new CliError('invalid-option', 'stop: --all covers every run: name nothing else with it')
   }
   return all === true ? { all: true } : scope
 }
@@ -127,6 +127,7 @@ const stop = async (runIds: readonly string[], options: StopVerbOptions): Promis
     ...(reason === undefined ? {} : { reason }),
   }
   // Recovery is this very stop: the runs of dead engines that it covers are taken over, and no others.
+  const { createEngine } = await import('../index.js')
   const engine = await createEngine({ database: existingStore(db), recover: false })
   process.exitCode = await fileOrder(engine, scope, order, isJson)
 }
@@ -144,7 +145,7 @@ export const addStop = (program: Command): void => {
     .option('--timeout <time>', 'when the receipt is given at the latest (default: 20s)', parseDuration)
     .addHelpText('after', HELP)
     .action(async (runIds: string[], _options: unknown, self: Command) => {
-      await stop(runIds, optionsOf<StopVerbOptions>(self))
+      await stop(runIds, self.optsWithGlobals<StopVerbOptions>())
     })
 }
 

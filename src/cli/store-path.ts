@@ -1,7 +1,7 @@
 /** Where the store is: `--db`, else $RUNWARDEN_DB, else `.runwarden/runs.db` below the current folder. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { RunwardenError } from '../index.js'
+import { CliError } from './errors.js'
 
 const DEFAULT_PATH = join('.runwarden', 'runs.db')
 
@@ -9,10 +9,10 @@ const storePath = (db: string | undefined): string => {
   const { RUNWARDEN_DB } = process.env
   const [option, given] = db === undefined ? ['RUNWARDEN_DB', RUNWARDEN_DB] : ['--db', db]
   if (given === undefined || (given === '' && db === undefined)) return resolve(DEFAULT_PATH)
-  if (given === '') throw new RunwardenError('invalid-option', `option ${option} must not be empty`)
+  if (given === '') throw new CliError('invalid-option', `option ${option} must not be empty`)
   if (/^[a-z]+:\/\//i.test(given)) {
     const scheme = given.slice(0, given.indexOf(':'))
-    throw new RunwardenError(
+    throw new CliError(
       'invalid-option',
       `option ${option} must be a file: ${scheme} is not offered by this version`,
     )
@@ -25,7 +25,7 @@ const storePath = (db: string | undefined): string => {
 export const existingStore = (db: string | undefined): string => {
   const path = storePath(db)
   if (path !== ':memory:' && existsSync(path)) return path
-  throw new RunwardenError(
+  throw new CliError(
     'store-unavailable',
     `database ${path}: there is no store (\`runwarden run\` makes one; --db or RUNWARDEN_DB names another)`,
   )
@@ -41,7 +41,7 @@ export const newOrExistingStore = (db: string | undefined): string => {
     // Another `run` made it in this moment, or the folder cannot be written: opening the store says which.
     if (!existsSync(dirname(path))) {
       const why = error instanceof Error ? error.message : String(error)
-      throw new RunwardenError('store-unavailable', `folder ${dirname(path)}: it cannot be made (${why})`)
+      throw new CliError('store-unavailable', `folder ${dirname(path)}: it cannot be made (${why})`)
     }
   }
   return path

@@ -11,6 +11,9 @@ interface MaybeBlocking {
   readonly _handle?: { setBlocking?(isBlocking: boolean): number } | null
 }
 
+/** Node leaves the property out where it would be false. */
+const isTerminal = (stream: { readonly isTTY?: boolean }): boolean => stream.isTTY === true
+
 export class Sink {
   readonly #stream: NodeJS.WriteStream
   #closedBy: string | null = null
@@ -19,19 +22,19 @@ export class Sink {
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
     // A file is written at once, a pipe never blocks; a terminal does, unless told not to.
-    if (stream.isTTY) (stream as MaybeBlocking)._handle?.setBlocking?.(false)
+    if (isTerminal(stream)) (stream as MaybeBlocking)._handle?.setBlocking?.(false)
     stream.on('error', (error: NodeJS.ErrnoException) => {
       this.#close(error.code ?? error.message)
     })
   }
 
   get isTerminal(): boolean {
-    return this.#stream.isTTY
+    return isTerminal(this.#stream)
   }
 
   /** Columns of a terminal. */
   get columns(): number {
-    return this.#stream.isTTY ? this.#stream.columns : 80
+    return this.isTerminal ? this.#stream.columns : 80
   }
 
   /** The terminal or pipe has not taken everything yet. */
@@ -64,6 +67,11 @@ export class Sink {
     await this.#until((done) => {
       this.#stream.write('', done)
     })
+  }
+
+  /** Nothing more is written to a reader that did not take the last of it. */
+  giveUpIfBehind(): void {
+    if (this.isBehind) this.#close('behind')
   }
 
   #until(listen: (done: () => void) => void): Promise<void> {

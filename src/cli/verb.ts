@@ -1,6 +1,5 @@
 /** What the verbs share: `--db`, `--json`, and reading a store that is there. */
 import type { Command } from 'commander'
-import { openRecords } from '../index.js'
 import type { Records } from '../index.js'
 import { existingStore } from './store-path.js'
 
@@ -18,16 +17,15 @@ export const withSharedOptions = (command: Command): Command =>
 export const verb = (program: Command, usage: string, summary: string): Command =>
   withSharedOptions(program.command(usage).summary(summary).description(summary))
 
-/** The verb's own options and those given before it. */
-export const optionsOf = <Options extends object>(command: Command): Options & SharedOptions =>
-  command.optsWithGlobals()
-
 /** Reads without an engine: nothing is recorded of the reader. */
 export const readingStore = async (
   { db }: SharedOptions,
   read: (records: Records) => Promise<void>,
 ): Promise<void> => {
-  await using records = await openRecords({ database: existingStore(db) })
+  const database = existingStore(db)
+  // The library is loaded when it is needed: help and wrong usage are answered without it.
+  const { openRecords } = await import('../index.js')
+  await using records = await openRecords({ database })
   await read(records)
 }
 

@@ -1,8 +1,9 @@
 /** The write-ahead host, over the real charts and a real SQLite store whose commits can be held or refused. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { EngineRow, KindRows, Logger } from '../../src/actors/ports.js'
+import type { Logger } from '../../src/actors/ports.js'
+import type { EngineRow, KindRows } from '../../src/actors/store.ports.js'
 import { GroupCommit, DurableActor } from '../../src/internal.js'
-import type { ActorRole, HostServices, Transition } from '../../src/actors/durable-actor.js'
+import type { ActorRole, HostServices, Transition } from '../../src/actors/actor-role.js'
 import { initialRunContext } from '../../src/machines/run/run.context.js'
 import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
@@ -27,7 +28,12 @@ const policy: RunPolicy = {
   finalizeDeadlineMs: 30_000,
 }
 
-const silent: Logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+const silent: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+}
 
 class TestRole implements ActorRole {
   readonly kind = 'run'
@@ -45,7 +51,17 @@ class TestRole implements ActorRole {
   rows = ({ before, after, at, actor }: Transition): KindRows => ({
     kind: 'run',
     ...(before === null
-      ? { created: { id: actor, session: null, task: null, labels: {}, program: 'x', protocol: 'lines', createdAt: at } }
+      ? {
+          created: {
+            id: actor,
+            session: null,
+            task: null,
+            labels: {},
+            program: 'x',
+            protocol: 'lines',
+            createdAt: at,
+          },
+        }
       : {}),
     head: headOf(after, at, null, null),
     executions: [],
@@ -128,8 +144,12 @@ describe('record before act', () => {
     const journal = await store.transitionsOf('run', actor.id)
     expect(stored?.rev).toBe(journal.at(-1)?.rev)
     expect(journal.at(-1)).toMatchObject({ event: 'run.cancel', effects: [{ kind: 'process.terminate' }] })
-    expect(await store.timersOf('run', actor.id)).toMatchObject([{ delayMs: 5_000, id: expect.stringContaining('termGrace') as string }])
-    expect(await store.pendingEffectsOf('run', actor.id)).toContainEqual(expect.objectContaining({ kind: 'process.terminate' }))
+    expect(await store.timersOf('run', actor.id)).toMatchObject([
+      { delayMs: 5_000, id: expect.stringContaining('termGrace') as string },
+    ])
+    expect(await store.pendingEffectsOf('run', actor.id)).toContainEqual(
+      expect.objectContaining({ kind: 'process.terminate' }),
+    )
   })
 
   it('INV-1: an event that means nothing writes nothing', async () => {
@@ -157,13 +177,19 @@ describe('the mailbox', () => {
     const cancelled = actor.post({ type: 'run.cancel', ...order })
     release()
     await Promise.all([progressed, exited, cancelled])
-    expect(role.seen.map(({ event }) => event.type).slice(-3)).toEqual(['turn.progressed', 'run.cancel', 'process.exited'])
+    expect(role.seen.map(({ event }) => event.type).slice(-3)).toEqual([
+      'turn.progressed',
+      'run.cancel',
+      'process.exited',
+    ])
     expect((actor.snapshot.context as RunContext).outcome).toMatchObject({ status: 'cancelled', exitCode: 0 })
   })
 
   it('INV-10: events of the chart itself are refused at the door', async () => {
     const { actor } = await begin()
-    expect(() => actor.post({ type: 'xstate.after.termGrace.run.process.term-sent' })).toThrow(/may not come from outside/)
+    expect(() => actor.post({ type: 'xstate.after.termGrace.run.process.term-sent' })).toThrow(
+      /may not come from outside/,
+    )
   })
 })
 
@@ -264,7 +290,11 @@ describe('a store in trouble', () => {
 
   it('F: a write that the store can never take fails alone; the others go on', async () => {
     const world = await begin()
-    const bad = new DurableActor('bad', Object.assign(new TestRole(), { describe: () => undefined as unknown as string }), world.host)
+    const bad = new DurableActor(
+      'bad',
+      Object.assign(new TestRole(), { describe: () => undefined as unknown as string }),
+      world.host,
+    )
     const [refused, applied] = await Promise.allSettled([
       bad.begin({ policy }),
       world.actor.post({ type: 'run.admitted' }),
@@ -279,7 +309,9 @@ describe('group commit', () => {
     const first = await begin()
     const worlds = [first, ...(await Promise.all(Array.from({ length: 9 }, () => begin({}, first.store))))]
     const shared = first.host
-    const actors = worlds.map(() => new DurableActor(`g${String(Math.random()).slice(2)}`, new TestRole(), shared))
+    const actors = worlds.map(
+      () => new DurableActor(`g${String(Math.random()).slice(2)}`, new TestRole(), shared),
+    )
     const before = first.store.committed.length
     await Promise.all(actors.map((actor) => actor.begin({ policy })))
     expect(first.store.committed.length - before).toBe(1)
@@ -288,5 +320,10 @@ describe('group commit', () => {
 })
 
 it('INV-3: the context that a run begins with has no outcome, no intent and no evidence', () => {
-  expect(initialRunContext({ policy })).toMatchObject({ outcome: null, intent: null, evidence: [], attempt: 1 })
+  expect(initialRunContext({ policy })).toMatchObject({
+    outcome: null,
+    intent: null,
+    evidence: [],
+    attempt: 1,
+  })
 })

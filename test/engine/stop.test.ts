@@ -40,7 +40,9 @@ describe('one run', () => {
     expect(await run.outcome).toMatchObject({ status: 'cancelled', exitCode: null, signal: null })
     const { executions, transitions } = await engine.history('early')
     expect(executions).toEqual([])
-    expect(transitions.flatMap(({ effects }) => effects.map(({ kind }) => kind))).not.toContain('process.launch')
+    expect(transitions.flatMap(({ effects }) => effects.map(({ kind }) => kind))).not.toContain(
+      'process.launch',
+    )
   })
 
   it('P6: a cancel after the natural end is answered already-terminal, and signals nothing', async () => {
@@ -49,10 +51,15 @@ describe('one run', () => {
     const outcome = await run.outcome
     await run.gone
     const receipt = await run.cancel()
-    expect(receipt).toMatchObject({ status: 'nothing-to-stop', runs: [{ status: 'already-terminal', work: 'failed' }] })
+    expect(receipt).toMatchObject({
+      status: 'nothing-to-stop',
+      runs: [{ status: 'already-terminal', work: 'failed' }],
+    })
     expect(await run.outcome).toBe(outcome)
     const { transitions } = await engine.history(run.id)
-    expect(transitions.flatMap(({ effects }) => effects.map(({ kind }) => kind))).not.toContain('process.terminate')
+    expect(transitions.flatMap(({ effects }) => effects.map(({ kind }) => kind))).not.toContain(
+      'process.terminate',
+    )
   })
 
   it('P7: a second cancel joins the first kill, and keeps its time', async () => {
@@ -75,10 +82,15 @@ describe('one run', () => {
 
   it('K18: a forced stop upgrades a graceful one, and a graceful one never downgrades it', async () => {
     const engine = await openTestEngine()
-    const started = await startFixture(engine, 'ignore-term', { stop: { termGraceMs: 60_000, killGraceMs: 5_000 } })
+    const started = await startFixture(engine, 'ignore-term', {
+      stop: { termGraceMs: 60_000, killGraceMs: 5_000 },
+    })
     await started.ready()
     const graceful = started.run.cancel()
-    await waitFor(() => started.run.state.process === 'term-sent', { deadlineMs: 10_000, what: 'TERM is sent' })
+    await waitFor(() => started.run.state.process === 'term-sent', {
+      deadlineMs: 10_000,
+      what: 'TERM is sent',
+    })
     const forced = started.run.cancel({ force: true })
     const again = started.run.interrupt()
     for (const receipt of await Promise.all([graceful, forced, again])) {
@@ -92,11 +104,16 @@ describe('one run', () => {
     const engine = await openTestEngine()
     const started = await startFixture(engine, 'ignore-term')
     await started.ready()
-    const [, receipt] = await Promise.all([started.run.interrupt({ reason: 'later' }), started.run.cancel({ reason: 'for good' })])
+    const [, receipt] = await Promise.all([
+      started.run.interrupt({ reason: 'later' }),
+      started.run.cancel({ reason: 'for good' }),
+    ])
     expect(receipt.runs[0]).toMatchObject({ status: 'confirmed', work: 'cancelled' })
     const outcome = await started.run.outcome
     expect(outcome).toMatchObject({ status: 'cancelled', reason: 'for good' })
-    expect(outcome.cancellation?.confirmedAt).toBeGreaterThanOrEqual(outcome.cancellation?.requestedAt ?? Infinity)
+    expect(outcome.cancellation?.confirmedAt).toBeGreaterThanOrEqual(
+      outcome.cancellation?.requestedAt ?? Infinity,
+    )
   })
 
   it('P10: the cancellation record names who asked, why and when, and when it was confirmed', async () => {
@@ -153,7 +170,9 @@ describe('scopes', () => {
   it('K14: a task is stopped whole, and only it; the receipt has a line for each run', async () => {
     const engine = await openTestEngine()
     const inTask = await Promise.all(
-      [1, 2, 3].map((n) => engine.start({ id: `in-${String(n)}`, task: 't7', command: sleeper, stop: quickStop })),
+      [1, 2, 3].map((n) =>
+        engine.start({ id: `in-${String(n)}`, task: 't7', command: sleeper, stop: quickStop }),
+      ),
     )
     const outside = await engine.start({ task: 't8', command: sleeper, stop: quickStop })
     const receipt = await engine.stop({ task: 't7' }, { reason: 'task closed' })
@@ -186,7 +205,9 @@ describe('scopes', () => {
     const started = await startFixture(engine, 'ignore-term', { session: 's1' })
     await started.ready()
     const stopping = engine.stop({ session: 's1' })
-    await expect(engine.start({ session: 's1', command: sleeper })).rejects.toMatchObject({ code: 'scope-stopped' })
+    await expect(engine.start({ session: 's1', command: sleeper })).rejects.toMatchObject({
+      code: 'scope-stopped',
+    })
     const other = await engine.start({ session: 's2', command: ['true'] })
     expect((await stopping).status).toBe('confirmed')
     const after = await engine.start({ session: 's1', command: ['true'] })
@@ -219,7 +240,12 @@ describe('scopes', () => {
     const started = await startFixture(engine, 'grandchild-ignores-term')
     await started.ready()
     const [live] = engine.live()
-    expect(live).toMatchObject({ runId: started.run.id, attempt: 1, containment: 'group+marks', pid: started.run.pid })
+    expect(live).toMatchObject({
+      runId: started.run.id,
+      attempt: 1,
+      containment: 'group+marks',
+      pid: started.run.pid,
+    })
     expect(live?.rssBytes).toBeGreaterThan(0)
     expect(live?.ageMs).toBeGreaterThanOrEqual(0)
     await started.run.cancel()
@@ -239,7 +265,12 @@ describe('many runs', () => {
     const mark = randomUUID()
     const runs = await Promise.all(
       Array.from({ length: 200 }, () =>
-        engine.start({ task: 'many', env: { ...process.env, MANY: mark }, command: ['sh', '-c', 'sleep 60 & wait'], stop: { termGraceMs: 2_000, killGraceMs: 10_000 } }),
+        engine.start({
+          task: 'many',
+          env: { ...process.env, MANY: mark },
+          command: ['sh', '-c', 'sleep 60 & wait'],
+          stop: { termGraceMs: 2_000, killGraceMs: 10_000 },
+        }),
       ),
     )
     await waitFor(() => engine.live().length === 200, { deadlineMs: 60_000, what: '200 live executions' })

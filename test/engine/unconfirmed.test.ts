@@ -10,7 +10,8 @@ import { tempDir } from '../support/wait-for.js'
 
 /** Root without the right to signal other users' processes. */
 const canDropKill = (): boolean =>
-  process.getuid?.() === 0 && spawnSync('setpriv', ['--bounding-set=-kill', '--inh-caps=-kill', 'true']).status === 0
+  process.getuid?.() === 0 &&
+  spawnSync('setpriv', ['--bounding-set=-kill', '--inh-caps=-kill', 'true']).status === 0
 
 describe('a member that may not be signalled', () => {
   it('P8, C5: is named as survivor with the error, the rest is dead, and the run is unconfirmed and kept', async (context) => {

@@ -2,7 +2,7 @@
 import type { AnyStateMachine } from 'xstate'
 import { explore, keptBy } from './explorer.js'
 import type { Check, Edge, Model, Offer } from './explorer.js'
-import { actionsOf, guardsOf } from './pure-machine.js'
+import { actionsOf, guardsOf } from './chart.js'
 import type { Effect } from './pure-machine.js'
 
 const MAX_STATES = 20_000

@@ -14,6 +14,9 @@ import type {
   InspectionEvent,
 } from 'xstate'
 
+import { nameOf } from './chart.js'
+import type { TakenTransition } from './chart.js'
+
 export interface Effect {
   readonly type: string
   readonly params: unknown
@@ -78,7 +81,7 @@ export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyE
   constructor(machine: AnyStateMachine, input: unknown, options: { readonly isTraced: boolean }) {
     this.#machine = machine
     this.#input = input
-    const names = new Map<Transition, string>()
+    const names = new Map<TakenTransition, string>()
     const trace = (inspected: InspectionEvent): void => {
       if (inspected.type !== '@xstate.microstep') return
       for (const transition of inspected._transitions) {
@@ -118,51 +121,9 @@ export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyE
     this.#actions = []
     this.taken = []
     if (!this.#isHandled(before, event.type)) return { ...NOTHING, snapshot: before }
-    const snapshot = this.#machine.transition(before, event, this.#scope) as unknown as Snapshot
+    const snapshot = this.#machine.transition(before, event, this.#scope as never) as unknown as Snapshot
     return sort(snapshot, this.#actions)
   }
 }
 
 const NOTHING = { effects: [], raised: [], timersSet: [], timersCleared: [] } as const
-
-export interface Transition {
-  readonly source: { readonly id: string }
-  readonly eventType: string
-  readonly guard?: unknown
-  readonly target?: readonly { readonly id: string }[] | undefined
-}
-
-export const nameOf = ({ source, eventType, guard, target }: Transition): string => {
-  const condition = typeof guard === 'string' ? guard : (guard as { type?: string } | undefined)?.type
-  const when = condition === undefined ? '' : ` [${condition}]`
-  const to = target === undefined ? '' : ` → ${target.map(({ id }) => id).join(', ')}`
-  return `${source.id}: ${eventType || 'always'}${when}${to}`
-}
-
-type Node = AnyStateMachine['root']
-
-const nodesOf = (node: Node): readonly Node[] => [node, ...Object.values(node.states).flatMap(nodesOf)]
-
-export const declaredIn = (machine: AnyStateMachine) =>
-  nodesOf(machine.root).flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])])
-
-/** The name of a guard or an action as the chart gives it, unless it is XState's own. */
-export const namedOf = (named: unknown): string[] => {
-  const name = typeof named === 'string' ? named : (named as { type?: unknown } | undefined)?.type
-  return typeof name === 'string' && !name.startsWith('xstate.') ? [name] : []
-}
-
-/** Every transition that the chart declares, by name. */
-export const transitionsOf = (machine: AnyStateMachine): readonly string[] => declaredIn(machine).map(nameOf)
-
-/** Every guard that the chart uses. */
-export const guardsOf = (machine: AnyStateMachine): readonly string[] => [
-  ...new Set(declaredIn(machine).flatMap(({ guard }) => namedOf(guard))),
-]
-
-/** Every action and effect that the chart uses. */
-export const actionsOf = (machine: AnyStateMachine): readonly string[] => {
-  const onTransitions = declaredIn(machine).flatMap(({ actions }) => actions)
-  const onStates = nodesOf(machine.root).flatMap(({ entry, exit }) => [...entry, ...exit])
-  return [...new Set([...onTransitions, ...onStates].flatMap(namedOf))]
-}

@@ -133,7 +133,7 @@ export const registryChecks: readonly Check<RegistryEdge>[] = [
   ),
   claim('O10', 'what was left at the end is kept', ({ before, after, offer }) => {
     if (before.state !== 'draining' || offer.event.type !== 'registry.emptied') return true
-    return isDeepStrictEqual(after.snapshot.context.left, (offer.event as { left: string[] }).left)
+    return isDeepStrictEqual(after.snapshot.context.left, (offer.event as AnyEventObject)['left'])
   }),
   claim(
     'INV-3',

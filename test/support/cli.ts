@@ -20,7 +20,11 @@ export interface CliProcess {
 
 export function startCli(args: readonly string[], env: NodeJS.ProcessEnv = process.env): CliProcess {
   if (!existsSync(main)) throw new Error('dist/ is missing: run npm run build')
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn(process.execPath, [main, ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
@@ -33,4 +37,5 @@ export function startCli(args: readonly string[], env: NodeJS.ProcessEnv = proce
   return { pid: child.pid ?? 0, stdout: () => stdout, ended }
 }
 
-export const runCli = (args: readonly string[], env?: NodeJS.ProcessEnv): Promise<CliResult> => startCli(args, env).ended
+export const runCli = (args: readonly string[], env?: NodeJS.ProcessEnv): Promise<CliResult> =>
+  startCli(args, env).ended

@@ -12,7 +12,8 @@ import { tempDir, waitFor } from './wait-for.js'
 export const quickStop = { termGraceMs: 300, killGraceMs: 5_000 }
 
 export async function openTestEngine(options: EngineOptions = {}): Promise<Engine> {
-  const isPlaced = options.kysely !== undefined || options.dialect !== undefined || options.database !== undefined
+  const isPlaced =
+    options.kysely !== undefined || options.dialect !== undefined || options.database !== undefined
   const engine = await createEngine(isPlaced ? options : { database: join(tempDir(), 'runs.db'), ...options })
   onTestFinished(async () => {
     await engine.close({ runs: 'cancel', deadlineMs: 20_000 })

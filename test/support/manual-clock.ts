@@ -41,7 +41,9 @@ export class ManualClock implements Clock {
   async advance(ms: number): Promise<void> {
     const endMs = this.#monotonicMs + ms
     for (;;) {
-      const [next] = [...this.#waiting].filter(({ dueMs }) => dueMs <= endMs).sort((a, b) => a.dueMs - b.dueMs)
+      const [next] = [...this.#waiting]
+        .filter(({ dueMs }) => dueMs <= endMs)
+        .sort((a, b) => a.dueMs - b.dueMs)
       if (next === undefined) break
       this.#move(Math.max(next.dueMs, this.#monotonicMs))
       this.#waiting.delete(next)

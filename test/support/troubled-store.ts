@@ -1,5 +1,5 @@
 /** A real store whose commits can be held, or refused with the error that a database would give. */
-import type { StorePort } from '../../src/actors/ports.js'
+import type { StorePort } from '../../src/actors/store.ports.js'
 import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal.js'
 
 export interface TroubledStore extends StorePort {
@@ -38,7 +38,8 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
-        if (name === 'commit') committed.push((args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event))
+        if (name === 'commit')
+          committed.push((args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event))
         return result
       }
     },

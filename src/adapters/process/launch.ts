@@ -2,14 +2,14 @@
  * Starts one candidate through execa, as the leader of its own session and group (C1), bearing its marks.
  *
  * execa launches and finds the program; it is not used to stop anything: its kill reaches the leader only.
- * Errors: a `LaunchFailure` that names the command and the cause (L1).
+ * Errors: a `LaunchError` that names the command and the cause (L1).
  */
 import { statSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { execa } from 'execa'
-import type { ExitStatus, LaunchFailure, LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
+import type { ExitStatus, LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
@@ -23,6 +23,17 @@ export interface LaunchedProcess {
   onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
   cutOutput(): boolean
   letGo(): void
+}
+
+/** There is no process. `code` is the system's: `ENOENT`, `EACCES`, `E2BIG`. */
+export class LaunchError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.name = 'LaunchError'
+    this.code = code
+  }
 }
 
 const CAUSES: Readonly<Record<string, string>> = {
@@ -42,11 +53,14 @@ const cwdProblem = (cwd: string): string | null => {
   }
 }
 
-const toFailure = (spec: LaunchSpec, error: unknown): LaunchFailure => {
+const toLaunchError = (spec: LaunchSpec, error: unknown): LaunchError => {
   const code = codeOf(error) ?? 'launch-failed'
   const cause = cwdProblem(spec.cwd) ?? CAUSES[code] ?? messageOf(error)
   // L7: the program's name only; arguments may hold secrets.
-  return { code, message: `cannot launch ${String(spec.command[0])}: ${cause}${code in CAUSES ? ` (${code})` : ''}` }
+  return new LaunchError(
+    code,
+    `cannot launch ${String(spec.command[0])}: ${cause}${code in CAUSES ? ` (${code})` : ''}`,
+  )
 }
 
 const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => {
@@ -77,16 +91,15 @@ const feed = (spec: LaunchSpec, stdin: NodeJS.WritableStream | null): void => {
   // L5: an agent that ends without reading its input is not our fault and not our crash.
   stdin?.on('error', () => undefined)
   if (stdin === null || typeof spec.stdin === 'string') return
-  const source = spec.stdin instanceof Readable ? spec.stdin : Readable.from([spec.stdin.text], { objectMode: false })
+  const source =
+    spec.stdin instanceof Readable ? spec.stdin : Readable.from([spec.stdin.text], { objectMode: false })
   pipeline(source, stdin).catch(() => undefined)
 }
 
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const problem = cwdProblem(spec.cwd)
-  if (problem !== null) {
-    const failure: LaunchFailure = { code: 'ENOENT', message: `cannot launch ${String(spec.command[0])}: ${problem}` }
-    throw failure
-  }
+  if (problem !== null)
+    throw new LaunchError('ENOENT', `cannot launch ${String(spec.command[0])}: ${problem}`)
   const { limit } = spec.marks
   const kernel = libc()
   const child =
@@ -94,7 +107,7 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const { pid, stdout, stderr, stdin } = child
   // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
   const identity = pid === undefined ? null : identify(pid)
-  if (identity === null) throw toFailure(spec, (await child).cause)
+  if (identity === null) throw toLaunchError(spec, (await child).cause)
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (exitCode, signal) => {
       resolve({ exitCode, signal })
@@ -116,9 +129,10 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
     drained,
     stdin,
     onOutput: (receive) => {
-      for (const [name, stream] of streams) stream.on('data', (chunk: Buffer) => {
-        receive(name, chunk)
-      })
+      for (const [name, stream] of streams)
+        stream.on('data', (chunk: Buffer) => {
+          receive(name, chunk)
+        })
     },
     cutOutput: () => {
       const open = streams.filter(([, stream]) => !stream.closed)

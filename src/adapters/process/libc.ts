@@ -4,6 +4,7 @@
  * `pidfd` makes a signal race-free (C7); the limit mark is inherited through `setsid`, double fork and `env -i` alike (C2).
  */
 import { createRequire } from 'node:module'
+import type Koffi from 'koffi'
 
 const SYS_PIDFD_SEND_SIGNAL = 424
 const SYS_PIDFD_OPEN = 434
@@ -31,14 +32,13 @@ type Syscall = (number: number, ...args: readonly (string | number | null)[]) =>
 const load = (): Libc | null => {
   if (process.platform !== 'linux') return null
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
+    const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi
     const library = koffi.load(null)
     koffi.struct('runwarden_rlimit', { soft: 'uint64', hard: 'uint64' })
     const syscall = library.func('long syscall(long number, ...)') as unknown as Syscall
-    const getLimit = library.func('int getrlimit(int resource, _Out_ runwarden_rlimit *limit)') as unknown as (
-      resource: number,
-      limit: Partial<Limit>,
-    ) => number
+    const getLimit = library.func(
+      'int getrlimit(int resource, _Out_ runwarden_rlimit *limit)',
+    ) as unknown as (resource: number, limit: Partial<Limit>) => number
     const setLimit = library.func('int setrlimit(int resource, runwarden_rlimit *limit)') as unknown as (
       resource: number,
       limit: Limit,

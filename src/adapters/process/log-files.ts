@@ -110,7 +110,10 @@ class FolderLog implements LogWriter {
       const bytes = chunks.filter((chunk) => chunk.stream === stream).map((chunk) => chunk.bytes)
       if (bytes.length > 0) await segment[stream].writev(bytes)
     }
-    const index = chunks.map(({ stream, bytes, atMs }) => `${String(atMs)} ${stream === 'stdout' ? 'o' : 'e'} ${String(bytes.length)}\n`)
+    const index = chunks.map(
+      ({ stream, bytes, atMs }) =>
+        `${String(atMs)} ${stream === 'stdout' ? 'o' : 'e'} ${String(bytes.length)}\n`,
+    )
     await segment.index.write(index.join(''))
     segment.bytes += chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
     if (segment.bytes > this.#segmentMaxBytes) await this.#rotate(segment)

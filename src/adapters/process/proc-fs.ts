@@ -68,7 +68,8 @@ export const readStat = (pid: number): ProcStat | null => {
 }
 
 /** C6: a zombie is dead, unless only its first thread has ended and others run on. */
-export const isAlive = ({ state, threads }: ProcStat): boolean => (state !== 'Z' && state !== 'X') || threads > 1
+export const isAlive = ({ state, threads }: ProcStat): boolean =>
+  (state !== 'Z' && state !== 'X') || threads > 1
 
 /** The ids of all processes there are, at one moment or nearly so. */
 export const listPids = (): number[] =>
@@ -91,15 +92,18 @@ export const readLimitMark = (pid: number): number | null | 'gone' => {
 }
 
 /** The value of one environment variable as the process was started with it; null when it has none, or it is not ours to read. */
-export const readEnvironment = (pid: number, name: string): string | null | 'gone' | 'empty' => {
+export const readEnvironment = (
+  pid: number,
+  name: string,
+): { readonly value: string | null } | 'gone' | 'empty' => {
   try {
     const text = readProcFile(`/proc/${String(pid)}/environ`)
     if (text === null) return 'gone'
     if (text === '') return 'empty'
     const entry = text.split('\0').find((line) => line.startsWith(`${name}=`))
-    return entry === undefined ? null : entry.slice(name.length + 1)
+    return { value: entry === undefined ? null : entry.slice(name.length + 1) }
   } catch {
-    return null
+    return { value: null }
   }
 }
 

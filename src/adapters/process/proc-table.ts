@@ -67,7 +67,7 @@ export class ProcTable {
         try {
           resolve(this.#read())
         } catch (error) {
-          reject(error as Error)
+          reject(error instanceof Error ? error : new RangeError(String(error)))
         }
       })
     })
@@ -113,7 +113,7 @@ export class ProcTable {
     const cookies = readEnvironment(stat.pid, COOKIE_VARIABLE)
     if (cookies === 'gone') return null
     const isSettled = isOld(stat)
-    const found = cookies === 'empty' ? null : (cookies?.split(':') ?? null)
+    const found = cookies === 'empty' ? undefined : cookies.value?.split(':')
     return {
       limit,
       cookies: found ?? known?.cookies ?? [],

@@ -39,16 +39,25 @@ interface Tier {
 const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
-  const tree = new Tree({ leader: launched.identity, marks: spec.marks, usesMarks: usesMarks(tier), isOwnChild: true })
+  const tree = new Tree({
+    leader: launched.identity,
+    marks: spec.marks,
+    usesMarks: usesMarks(tier),
+    isOwnChild: true,
+  })
   return {
     identity: launched.identity,
     containment: tier.containment,
     isOwnChild: true,
     exited: launched.exited,
-    onOutput: launched.onOutput,
+    onOutput: (receive) => {
+      launched.onOutput(receive)
+    },
     drained: launched.drained,
-    cutOutput: launched.cutOutput,
-    letGo: launched.letGo,
+    cutOutput: () => launched.cutOutput(),
+    letGo: () => {
+      launched.letGo()
+    },
     writeInput: (chunk) => launched.stdin?.writable === true && (launched.stdin.write(chunk), true),
     endInput: () => {
       launched.stdin?.end()
@@ -75,7 +84,11 @@ const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' 
   return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
 }
 
-const adoptedExecution = (tier: Tier, record: ExecutionRecord, identity: ProcessIdentity | null): Execution => {
+const adoptedExecution = (
+  tier: Tier,
+  record: ExecutionRecord,
+  identity: ProcessIdentity | null,
+): Execution => {
   const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
   const place = judge(identity)
   return {
@@ -92,7 +105,10 @@ const adoptedExecution = (tier: Tier, record: ExecutionRecord, identity: Process
     scan: async () => {
       if (place === 'gone') return []
       if (place === 'here') return tree.membersIn(await tier.table.look())
-      throw new RunwardenError('refused', 'the execution is in a process namespace that cannot be seen from here')
+      throw new RunwardenError(
+        'refused',
+        'the execution is in a process namespace that cannot be seen from here',
+      )
     },
     signal: signalMembers,
     emptyEvidence: 'identity-gone',

@@ -43,7 +43,9 @@ export class Tree {
     const found = [...members.values()]
     this.#known = new Set(found.map(keyOf))
     const leaderPid = this.#options.leader?.pid
-    this.#isGroupOccupied = isGroupOurs && (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
+    this.#isGroupOccupied =
+      isGroupOurs &&
+      (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
     return found.map(({ pid, startTicks, state, name }) => ({ pid, startTicks, state, name }))
   }
 
@@ -68,7 +70,7 @@ export class Tree {
 
   #addDescendants(members: Map<number, ProcStat>, candidates: readonly ProcStat[]): void {
     if (members.size === 0) return
-    for (let hasGrown = true; hasGrown; ) {
+    for (let hasGrown = true; hasGrown;) {
       hasGrown = false
       for (const stat of candidates) {
         if (members.has(stat.pid) || !members.has(stat.parent)) continue

@@ -4,25 +4,23 @@
  * Invariants: INV-1 (snapshot, journal, timers, effects and rows are written together or not at all), S3 (a write names the revision
  *   and the owner it expects; a stale one changes nothing, and does not hold up the others).
  */
-import type {
-  ActorWrite,
-  CommitVerdict,
-  EffectMark,
-  ExecutionRow,
-  KindRows,
-  StopScope,
-} from '../../actors/ports.js'
+import type { ActorWrite, CommitVerdict, EffectMark, StopScope } from '../../actors/store.ports.js'
+import { writeJournals, writeLines, writeMarks, writeRunRows, writeTimers } from './commit-rows.js'
+import type { RowsOf } from './commit-rows.js'
 import type { IsInScope } from './scope.js'
-import type { Db, NewRow, Tx } from './schema.js'
-
-type RowsOf<K extends KindRows['kind']> = Extract<KindRows, { kind: K }>
+import type { Db, Tx } from './schema.js'
 
 const int = (claim: boolean): number => (claim ? 1 : 0)
 
 const isUpdated = (result: { readonly numUpdatedRows: bigint }): boolean => result.numUpdatedRows > 0n
 
 /** A launch inside the scope of a fenced order in force, whichever engine filed it (K16). */
-const isFenced = async (tx: Tx, isInScope: IsInScope, write: ActorWrite, rows: RowsOf<'run'>): Promise<boolean> => {
+const isFenced = async (
+  tx: Tx,
+  isInScope: IsInScope,
+  write: ActorWrite,
+  rows: RowsOf<'run'>,
+): Promise<boolean> => {
   const fences = await tx
     .selectFrom('runwarden_stop_order')
     .select('scope')
@@ -185,136 +183,6 @@ const writeHead = (tx: Tx, isInScope: IsInScope, write: ActorWrite): Promise<Com
       return writeOrder(tx, write, write.rows)
     case 'registry':
       return writeRegistry(tx, write, write.rows)
-  }
-}
-
-const writeJournals = async (tx: Tx, writes: readonly ActorWrite[]): Promise<void> => {
-  const transitions = writes.map(({ kind, actor, rev, journal }): NewRow<'runwarden_transition'> => {
-    const { at, event, detail, from, to } = journal
-    return { kind, actor, rev, at, event, detail, from_state: from, to_state: to }
-  })
-  await tx.insertInto('runwarden_transition').values(transitions).execute()
-  const effects = writes.flatMap(({ kind, actor, rev, journal }) =>
-    journal.effects.map(({ index, kind: effect, body }): NewRow<'runwarden_effect'> => {
-      return { kind, actor, rev, idx: index, effect, body, started_at: null, done_at: null }
-    }),
-  )
-  if (effects.length > 0) await tx.insertInto('runwarden_effect').values(effects).execute()
-}
-
-const writeTimers = async (tx: Tx, write: ActorWrite): Promise<void> => {
-  const { kind, actor, timersCleared, timersSet } = write
-  if (timersCleared.length > 0) {
-    await tx
-      .deleteFrom('runwarden_timer')
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('timer', 'in', timersCleared)
-      .execute()
-  }
-  for (const { id, token, dueAt, delayMs, event } of timersSet) {
-    const row = { token, due_at: dueAt, delay_ms: delayMs, event }
-    await tx
-      .insertInto('runwarden_timer')
-      .values({ kind, actor, timer: id, ...row })
-      .onConflict((conflict) => conflict.columns(['kind', 'actor', 'timer']).doUpdateSet(row))
-      .execute()
-  }
-}
-
-const executionColumns = (row: ExecutionRow) => ({
-  ...(row.marks === undefined ? {} : { cookie: row.marks.cookie, limit_mark: row.marks.limit }),
-  ...(row.containment === undefined ? {} : { containment: row.containment }),
-  ...(row.logPath === undefined ? {} : { log_path: row.logPath }),
-  ...(row.identity === undefined
-    ? {}
-    : {
-        pid: row.identity.pid,
-        start_ticks: row.identity.startTicks,
-        boot_id: row.identity.bootId,
-        pid_namespace: row.identity.pidNamespace,
-      }),
-  ...(row.launchedAt === undefined ? {} : { launched_at: row.launchedAt }),
-  ...(row.exitedAt === undefined ? {} : { exited_at: row.exitedAt }),
-  ...(row.exit === undefined ? {} : { exit_code: row.exit.exitCode, exit_signal: row.exit.signal }),
-  ...(row.confirmedAt === undefined ? {} : { confirmed_at: row.confirmedAt }),
-  ...(row.evidence === undefined ? {} : { evidence: row.evidence }),
-  ...(row.survivors === undefined ? {} : { survivors: JSON.stringify(row.survivors) }),
-})
-
-const writeExecution = async (tx: Tx, runId: string, row: ExecutionRow): Promise<void> => {
-  const columns = executionColumns(row)
-  if (row.marks === undefined || row.requestedAt === undefined) {
-    await tx
-      .updateTable('runwarden_execution')
-      .set(columns)
-      .where('run_id', '=', runId)
-      .where('attempt', '=', row.attempt)
-      .execute()
-    return
-  }
-  await tx
-    .insertInto('runwarden_execution')
-    .values({
-      run_id: runId,
-      attempt: row.attempt,
-      requested_at: row.requestedAt,
-      cookie: row.marks.cookie,
-      containment: row.containment ?? 'group',
-      survivors: '[]',
-      ...columns,
-    })
-    .execute()
-}
-
-const writeRunRows = async (tx: Tx, runId: string, at: number, rows: RowsOf<'run'>): Promise<void> => {
-  for (const execution of rows.executions) await writeExecution(tx, runId, execution)
-  for (const { kind, text, generation, at: raisedAt } of rows.notices) {
-    await tx
-      .insertInto('runwarden_notice')
-      .values({ run_id: runId, kind, text, generation, at: raisedAt, withdrawn_at: null })
-      .onConflict((conflict) => conflict.columns(['run_id', 'generation', 'kind']).doNothing())
-      .execute()
-  }
-  if (rows.withdrawsNotices !== undefined) {
-    await tx
-      .updateTable('runwarden_notice')
-      .set({ withdrawn_at: at })
-      .where('run_id', '=', runId)
-      .where('generation', '=', rows.withdrawsNotices)
-      .where('kind', '=', 'advisory')
-      .execute()
-  }
-  if (rows.result !== undefined) {
-    const { deliveryId, body, at: settledAt } = rows.result
-    await tx
-      .insertInto('runwarden_result')
-      .values({ run_id: runId, delivery_id: deliveryId, body, at: settledAt, acknowledged_at: null })
-      .execute()
-  }
-}
-
-const writeLines = async (tx: Tx, orderId: string, { lines }: RowsOf<'stop-order'>): Promise<void> => {
-  for (const { owner, ...line } of lines) {
-    const row = { owner, status: line.status, line: JSON.stringify(line) }
-    await tx
-      .insertInto('runwarden_stop_order_run')
-      .values({ order_id: orderId, run_id: line.runId, ...row })
-      .onConflict((conflict) => conflict.columns(['order_id', 'run_id']).doUpdateSet(row))
-      .execute()
-  }
-}
-
-const writeMarks = async (tx: Tx, marks: readonly EffectMark[]): Promise<void> => {
-  for (const { kind, actor, rev, index, startedAt, doneAt } of marks) {
-    await tx
-      .updateTable('runwarden_effect')
-      .set({ started_at: startedAt, done_at: doneAt })
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('rev', '=', rev)
-      .where('idx', '=', index)
-      .execute()
   }
 }
 

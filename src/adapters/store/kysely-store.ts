@@ -12,7 +12,6 @@ import type {
   EffectMark,
   EffectRow,
   EngineRow,
-  EvidenceKind,
   ExecutionRow,
   FiledLine,
   NoticeRow,
@@ -24,76 +23,17 @@ import type {
   StoredRun,
   StoredTransition,
   StorePort,
-  Survivor,
   TimerRow,
-} from '../../actors/ports.js'
-import type { Containment } from '../../actors/ports.js'
+} from '../../actors/store.ports.js'
 import { commitBatch } from './commit.js'
 import { isPassing, toStoreError } from './errors.js'
-import type { Db, ExecutionTable, RunTable } from './schema.js'
+import { optional, parse, toExecution, toRun } from './rows.js'
+import type { Db } from './schema.js'
 import { scopeCondition } from './scope.js'
 import type { IsInScope } from './scope.js'
 
 /** Below every dialect's maximum of bound values. */
 const IDS_PER_QUERY = 500
-
-const parse = <T>(text: string): T => JSON.parse(text) as T
-
-const optional = <K extends string, V>(name: K, value: V | null): Partial<Record<K, V>> =>
-  (value === null ? {} : { [name]: value }) as Partial<Record<K, V>>
-
-const toRun = (row: RunTable): StoredRun => ({
-  owner: row.owner,
-  rev: row.rev,
-  machineVersion: row.machine_version,
-  snapshot: row.snapshot,
-  row: {
-    id: row.id,
-    session: row.session,
-    task: row.task,
-    labels: parse(row.labels),
-    program: row.program,
-    protocol: row.protocol,
-    createdAt: row.created_at,
-  },
-  head: {
-    work: row.work,
-    process: row.process,
-    delivery: row.delivery,
-    headline: row.headline,
-    attempt: row.attempt,
-    generation: row.generation,
-    outcome: row.outcome,
-    lastProgressAt: row.last_progress_at,
-    settledAt: row.settled_at,
-    doneAt: row.done_at,
-  },
-})
-
-const toExecution = (row: ExecutionTable): ExecutionRow & { readonly runId: string } => ({
-  runId: row.run_id,
-  attempt: row.attempt,
-  marks: { cookie: row.cookie, limit: row.limit_mark },
-  containment: row.containment as Containment,
-  logPath: row.log_path,
-  requestedAt: row.requested_at,
-  ...(row.pid === null || row.start_ticks === null || row.boot_id === null || row.pid_namespace === null
-    ? {}
-    : {
-        identity: {
-          pid: row.pid,
-          startTicks: row.start_ticks,
-          bootId: row.boot_id,
-          pidNamespace: row.pid_namespace,
-        },
-      }),
-  ...optional('launchedAt', row.launched_at),
-  ...optional('exitedAt', row.exited_at),
-  ...(row.exited_at === null ? {} : { exit: { exitCode: row.exit_code, signal: row.exit_signal } }),
-  ...optional('confirmedAt', row.confirmed_at),
-  ...optional('evidence', row.evidence as EvidenceKind | null),
-  survivors: parse<Survivor[]>(row.survivors),
-})
 
 export class KyselyStore implements StorePort {
   readonly #db: Db
@@ -127,10 +67,22 @@ export class KyselyStore implements StorePort {
   async loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null> {
     const columns = ['rev', 'machine_version', 'snapshot'] as const
     const row = await (kind === 'run'
-      ? this.#db.selectFrom('runwarden_run').select(['owner', ...columns]).where('id', '=', actor).executeTakeFirst()
+      ? this.#db
+          .selectFrom('runwarden_run')
+          .select(['owner', ...columns])
+          .where('id', '=', actor)
+          .executeTakeFirst()
       : kind === 'stop-order'
-        ? this.#db.selectFrom('runwarden_stop_order').select(['owner', ...columns]).where('id', '=', actor).executeTakeFirst()
-        : this.#db.selectFrom('runwarden_engine').select(['id as owner', ...columns]).where('id', '=', actor).executeTakeFirst())
+        ? this.#db
+            .selectFrom('runwarden_stop_order')
+            .select(['owner', ...columns])
+            .where('id', '=', actor)
+            .executeTakeFirst()
+        : this.#db
+            .selectFrom('runwarden_engine')
+            .select(['id as owner', ...columns])
+            .where('id', '=', actor)
+            .executeTakeFirst())
     if (row === undefined) return null
     return { owner: row.owner, rev: row.rev, machineVersion: row.machine_version, snapshot: row.snapshot }
   }
@@ -153,7 +105,9 @@ export class KyselyStore implements StorePort {
     return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
   }
 
-  async executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]> {
+  async executionsOf(
+    runIds: readonly string[],
+  ): Promise<readonly (ExecutionRow & { readonly runId: string })[]> {
     const executions: (ExecutionRow & { readonly runId: string })[] = []
     for (let from = 0; from < runIds.length; from += IDS_PER_QUERY) {
       const rows = await this.#db
@@ -224,7 +178,17 @@ export class KyselyStore implements StorePort {
     const rows = await this.#db
       .selectFrom('runwarden_stop_order_run as line')
       .innerJoin('runwarden_stop_order as order', 'order.id', 'line.order_id')
-      .select(['order.id', 'scope', 'mode', 'is_forced', 'reason', 'requested_by', 'requested_at', 'state', 'line.line'])
+      .select([
+        'order.id',
+        'scope',
+        'mode',
+        'is_forced',
+        'reason',
+        'requested_by',
+        'requested_at',
+        'state',
+        'line.line',
+      ])
       .where('line.run_id', '=', runId)
       .orderBy('requested_at')
       .execute()
@@ -257,7 +221,10 @@ export class KyselyStore implements StorePort {
     }))
   }
 
-  async pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]> {
+  async pendingEffectsOf(
+    kind: ActorKind,
+    actor: string,
+  ): Promise<readonly (EffectRow & { readonly rev: number })[]> {
     const rows = await this.#db
       .selectFrom('runwarden_effect')
       .select(['rev', 'idx', 'effect', 'body'])
@@ -271,7 +238,11 @@ export class KyselyStore implements StorePort {
   }
 
   async heartbeat(engineId: string, at: number): Promise<void> {
-    await this.#db.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', engineId).execute()
+    await this.#db
+      .updateTable('runwarden_engine')
+      .set({ heartbeat_at: at })
+      .where('id', '=', engineId)
+      .execute()
   }
 
   async listEngines(): Promise<readonly EngineRow[]> {
@@ -302,7 +273,9 @@ export class KyselyStore implements StorePort {
     return result.numUpdatedRows > 0n
   }
 
-  async openRunsOfOthers(engineId: string): Promise<readonly { readonly runId: string; readonly owner: string }[]> {
+  async openRunsOfOthers(
+    engineId: string,
+  ): Promise<readonly { readonly runId: string; readonly owner: string }[]> {
     return this.#read(
       this.#db
         .selectFrom('runwarden_run')
@@ -373,7 +346,10 @@ export class KyselyStore implements StorePort {
         await tx.deleteFrom(table).where('run_id', 'in', done).execute()
       }
       await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', done).execute()
-      const { numDeletedRows } = await tx.deleteFrom('runwarden_run').where('id', 'in', done).executeTakeFirst()
+      const { numDeletedRows } = await tx
+        .deleteFrom('runwarden_run')
+        .where('id', 'in', done)
+        .executeTakeFirst()
       return Number(numDeletedRows)
     })
   }

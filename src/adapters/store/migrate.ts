@@ -18,7 +18,10 @@ export const readSchemaVersion = async (db: Db): Promise<number> => {
 }
 
 /** `isInTransaction`: the caller holds one, and the lock with it. */
-export const migrate = async (db: Db, { isInTransaction }: { readonly isInTransaction: boolean }): Promise<void> => {
+export const migrate = async (
+  db: Db,
+  { isInTransaction }: { readonly isInTransaction: boolean },
+): Promise<void> => {
   const migrator = new Migrator({
     db,
     provider: { getMigrations: () => Promise.resolve({ ...migrations }) },

@@ -25,7 +25,7 @@ const createTable = async (
       kind.endsWith('?') ? definition : definition.notNull(),
     )
   }
-  await table.addPrimaryKeyConstraint(`${name}_key`, key as never).execute()
+  await table.addPrimaryKeyConstraint(`${name}_key`, [...key] as never[]).execute()
 }
 
 const core: Migration = {
@@ -172,12 +172,16 @@ const core: Migration = {
       ['runwarden_stop_order_run', 'run_id'],
     ]
     for (const [table, ...columns] of indexes) {
-      await db.schema.createIndex(`${table}_by_${columns.join('_')}`).on(table).columns(columns).execute()
+      await db.schema
+        .createIndex(`${table}_by_${columns.join('_')}`)
+        .on(table)
+        .columns(columns)
+        .execute()
     }
   },
 }
 
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
-  'runwarden_0001_core': core,
+  runwarden_0001_core: core,
 }

@@ -1,6 +1,6 @@
 /** Which runs a stop scope covers, as a condition on `runwarden_run`. */
 import type { ExpressionBuilder, ExpressionWrapper, SqlBool } from 'kysely'
-import type { StopScope } from '../../actors/ports.js'
+import type { StopScope } from '../../actors/store.ports.js'
 import type { Database } from './schema.js'
 
 /** The chart's own answer to "does this scope cover this run?", given by the composition root. */
@@ -17,7 +17,9 @@ export type IsInScope = (
 /** Narrows by the indexed columns; labels are JSON and are judged by `IsInScope` afterwards. */
 export const scopeCondition =
   (scope: StopScope) =>
-  (where: ExpressionBuilder<Database, 'runwarden_run'>): ExpressionWrapper<Database, 'runwarden_run', SqlBool> =>
+  (
+    where: ExpressionBuilder<Database, 'runwarden_run'>,
+  ): ExpressionWrapper<Database, 'runwarden_run', SqlBool> =>
     where.and([
       ...(scope.runIds === undefined ? [] : [where('id', 'in', scope.runIds)]),
       ...(scope.session === undefined ? [] : [where('session', '=', scope.session)]),

@@ -25,7 +25,12 @@ export type ClosePolicy = 'interrupt' | 'cancel' | 'leave'
 
 export type RegistryEvent =
   | { readonly type: 'registry.recovered'; readonly at: number }
-  | { readonly type: 'order.recorded'; readonly at: number; readonly orderId: string; readonly fence?: StopScope }
+  | {
+      readonly type: 'order.recorded'
+      readonly at: number
+      readonly orderId: string
+      readonly fence?: StopScope
+    }
   | { readonly type: 'order.settled'; readonly at: number; readonly orderId: string }
   | {
       readonly type: 'registry.close'

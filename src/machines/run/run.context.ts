@@ -40,12 +40,7 @@ export interface ExitStatus {
   readonly signal: string | null
 }
 
-export type EvidenceKind =
-  | 'cgroup-empty'
-  | 'tree-reaped'
-  | 'identity-gone'
-  | 'pane-absent'
-  | 'never-launched'
+export type EvidenceKind = 'cgroup-empty' | 'tree-reaped' | 'identity-gone' | 'pane-absent' | 'never-launched'
 
 /** What proves the tree of one attempt gone (INV-5). */
 export interface Evidence {
@@ -79,13 +74,7 @@ export interface TurnResult {
 }
 
 export type OutcomeStatus =
-  | 'completed'
-  | 'failed'
-  | 'failed-never-started'
-  | 'failed-stalled'
-  | 'interrupted'
-  | 'cancelled'
-  | 'lost'
+  'completed' | 'failed' | 'failed-never-started' | 'failed-stalled' | 'interrupted' | 'cancelled' | 'lost'
 
 export interface Cancellation {
   readonly requestedAt: number

@@ -25,7 +25,11 @@ export interface RunEffects {
   'turn.dispatch': { readonly attempt: number; readonly generation: number }
   /** Ask the agent, through its protocol, to end the open turn. */
   'turn.abort': { readonly attempt: number; readonly generation: number }
-  'notice.raise': { readonly kind: 'advisory' | 'terminal'; readonly text: string; readonly generation: number }
+  'notice.raise': {
+    readonly kind: 'advisory' | 'terminal'
+    readonly text: string
+    readonly generation: number
+  }
   'notice.withdraw': { readonly kind: 'advisory'; readonly generation: number }
   /** Run the host's finalize hook. Answer `delivery.finalized`. */
   'delivery.finalize': { readonly attempt: number }
@@ -33,4 +37,6 @@ export interface RunEffects {
   'delivery.deliver': { readonly attempt: number }
 }
 
-export type RunEffect = { [K in keyof RunEffects]: { readonly type: K; readonly params: RunEffects[K] } }[keyof RunEffects]
+export type RunEffect = {
+  [K in keyof RunEffects]: { readonly type: K; readonly params: RunEffects[K] }
+}[keyof RunEffects]

@@ -2,7 +2,15 @@
  * Everything the run chart understands. Commands are imperative, facts are past tense.
  * Every event carries `at`, the wall-clock time in ms at which it was put into the mailbox.
  */
-import type { EvidenceKind, ExitStatus, FreezeOwner, Intent, Survivor, TurnResult, TurnStamp } from './run.context.js'
+import type {
+  EvidenceKind,
+  ExitStatus,
+  FreezeOwner,
+  Intent,
+  Survivor,
+  TurnResult,
+  TurnStamp,
+} from './run.context.js'
 
 export interface Timed {
   readonly at: number
@@ -59,7 +67,11 @@ export type RunFact =
     } & ExitStatus &
       OfAttempt)
   | ({ readonly type: 'process.gone'; readonly evidence: EvidenceKind } & OfAttempt)
-  | ({ readonly type: 'process.survived'; readonly survivors: readonly Survivor[]; readonly error?: string } & OfAttempt)
+  | ({
+      readonly type: 'process.survived'
+      readonly survivors: readonly Survivor[]
+      readonly error?: string
+    } & OfAttempt)
   | ({ readonly type: 'process.signal-failed'; readonly error: string } & OfAttempt)
   | ({ readonly type: 'run.lost'; readonly evidence: EvidenceKind } & Timed)
   | ({ readonly type: 'run.faulted'; readonly message: string } & Timed)
@@ -78,7 +90,8 @@ export type RunEvent = RunCommand | RunFact | RunInternal
 const INTERNAL_TYPES: ReadonlySet<string> = new Set(['intent.recorded', 'tree.confirmed', 'work.settled'])
 
 /** Events only the chart itself (or XState) may produce. */
-export const isInternalEvent = (type: string): boolean => INTERNAL_TYPES.has(type) || type.startsWith('xstate.')
+export const isInternalEvent = (type: string): boolean =>
+  INTERNAL_TYPES.has(type) || type.startsWith('xstate.')
 
 /** Commands that end the run: they overtake waiting facts in the mailbox (P1). */
 export const isIntentEvent = (type: string): boolean =>

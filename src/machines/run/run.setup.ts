@@ -1,88 +1,30 @@
 /**
  * The vocabulary of the run chart: its types, named guards, named actions and named delays.
  *
- * Owns: every decision a transition takes and every write to the context.
+ * Owns: every write to the context. The decisions are in run.decisions.ts.
  * Does not own: the shape of the chart (the three region files), and the effects' execution (the run actor).
  * Messages out: the effects, as named actions without an implementation here. See run.effects.ts.
  * Invariants: INV-3 (an outcome is written once), INV-7 and INV-8 (`isAttemptDue`), INV-10 (`isCurrent…`).
  */
 import { assign, cancel, raise, setup } from 'xstate'
-import { initialRunContext } from './run.context.js'
-import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext, RunInput } from './run.context.js'
+import type { Intent, RunContext, RunInput } from './run.context.js'
+import {
+  DELIVERY_RETRY_MS,
+  OWN_INTENTS,
+  RETRY_DELAYS_MS,
+  as,
+  exitOf,
+  intentFrom,
+  isCurrentExecution,
+  isCurrentTurn,
+  isWatchCurrent,
+  outcomeOfIntent,
+  ownIntent,
+  record,
+} from './run.decisions.js'
 import type { RunEffects } from './run.effects.js'
 import type { RunEvent } from './run.events.js'
 import { NEVER_STARTED_MESSAGE, describeExit, isSuccess, settle } from './run.outcome.js'
-
-/** Waits between kills of a tree that would not go; the last one repeats. */
-export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
-/** Wait before a delivery that failed is tried again. */
-export const DELIVERY_RETRY_MS = 5_000
-
-/** The event as the type that the transition it is used on guarantees. */
-type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
-const as = <T extends RunEvent['type']>(event: RunEvent): EventOf<T> => event as EventOf<T>
-
-const exitOf = (event: RunEvent): ExitStatus | null =>
-  event.type === 'process.exited' ? { exitCode: event.exitCode, signal: event.signal } : null
-
-const isCurrentExecution = (context: RunContext, event: RunEvent): boolean =>
-  'attempt' in event && event.attempt === context.executionAttempt
-
-const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>
-  'generation' in event && event.attempt === context.attempt && event.generation === context.generation
-
-const isWatchCurrent = (context: RunContext, event: RunEvent): boolean => {
-  const { seen, current } = as<'watchdog.silent'>(event)
-  return (
-    seen.attempt === context.attempt &&
-    seen.generation === context.generation &&
-    seen.attempt === current.attempt &&
-    seen.generation === current.generation &&
-    // K4: progress between the watchdog's look and this moment makes the fact stale.
-    seen.epoch === current.epoch &&
-    context.intent === null &&
-    context.freeze === null &&
-    context.openQuestions === 0
-  )
-}
-
-/** The intent that results from `kind` arriving now: a weaker one never replaces a stronger one. */
-const intentFrom = (
-  context: RunContext,
-  kind: IntentKind,
-  order: { at: number; by: string; reason: string; force: boolean },
-): Intent => ({
-  kind,
-  force: order.force || (context.intent?.force ?? false),
-  reason: order.reason,
-  by: order.by,
-  requestedAt: context.requestedAt[kind] ?? order.at,
-})
-
-/**
- * The times at which a kind of intent was first asked for, with one more. An event that XState raised for a timer has its time too:
- * the host stamps it.
- */
-const record = (context: RunContext, intent: Intent) => ({
-  intent,
-  requestedAt: { ...context.requestedAt, [intent.kind]: intent.requestedAt },
-})
-
-/** What an intent of the engine's own making says of itself. */
-const OWN_INTENTS = {
-  'never-started': NEVER_STARTED_MESSAGE,
-  stalled: 'Agent stopped making progress',
-  finished: 'The work is finished and the process did not exit',
-  fault: 'An invariant of the run was broken',
-} as const satisfies Partial<Record<IntentKind, string>>
-
-const ownIntent = (context: RunContext, kind: keyof typeof OWN_INTENTS, at: number, force: boolean): Intent =>
-  intentFrom(context, kind, { at, by: 'engine', reason: OWN_INTENTS[kind], force })
-
-const outcomeOfIntent: Readonly<Partial<Record<IntentKind, OutcomeStatus>>> = {
-  cancel: 'cancelled',
-  interrupt: 'interrupted',
-}
 
 /** Effects are data for the run actor; the chart itself does nothing in the world. */
 const effect = <K extends keyof RunEffects>(_kind: K) => {
@@ -375,5 +317,3 @@ export const runSetup = setup({
     }),
   },
 })
-
-export { initialRunContext }

@@ -3,7 +3,13 @@ import { spawn } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessIdentity } from '../../../src/actors/ports.js'
-import { identify, isAlive, lookUpIdentity, parseStat, readStat } from '../../../src/adapters/process/proc-fs.js'
+import {
+  identify,
+  isAlive,
+  lookUpIdentity,
+  parseStat,
+  readStat,
+} from '../../../src/adapters/process/proc-fs.js'
 import { createProcessPort } from '../../../src/adapters/process/process-port.js'
 import { ProcTable } from '../../../src/adapters/process/proc-table.js'
 import { signalMembers } from '../../../src/adapters/process/signal.js'
@@ -23,9 +29,22 @@ const sleeper = (): { readonly pid: number; readonly identity: ProcessIdentity }
 describe('identity', () => {
   it.each([
     ['a plain name', '12 (sleep) S 1 12 12 0 -1 0 0 0 0 0 5 7 0 0 20 0 1 0 999 0 42', 'sleep', 999],
-    ['a name that ends like a field list', '12 (a) R 1 (b) S 1 12 12 0 -1 0 0 0 0 0 5 7 0 0 20 0 1 0 777 0 42', 'a) R 1 (b', 777],
+    [
+      'a name that ends like a field list',
+      '12 (a) R 1 (b) S 1 12 12 0 -1 0 0 0 0 0 5 7 0 0 20 0 1 0 777 0 42',
+      'a) R 1 (b',
+      777,
+    ],
   ])('R1: %s is read after the last parenthesis', (_what, text, name, startTicks) => {
-    expect(parseStat(text)).toMatchObject({ pid: 12, name, state: 'S', parent: 1, startTicks, cpuTicks: 12, threads: 1 })
+    expect(parseStat(text)).toMatchObject({
+      pid: 12,
+      name,
+      state: 'S',
+      parent: 1,
+      startTicks,
+      cpuTicks: 12,
+      threads: 1,
+    })
   })
 
   it('R1: another boot is gone, another namespace unknown, another start time gone', () => {
@@ -56,7 +75,9 @@ describe('signals', () => {
     const pid = pidOf()
     const stat = readStat(pid)
     if (pid !== 1 && pid !== process.pid && stat?.group !== readStat(process.pid)?.group) return
-    expect(signalMembers('SIGCONT', [member(pid, stat?.startTicks ?? 0)])).toEqual([{ pid, error: 'refused' }])
+    expect(signalMembers('SIGCONT', [member(pid, stat?.startTicks ?? 0)])).toEqual([
+      { pid, error: 'refused' },
+    ])
   })
 
   it('INV-6, R6: a process with another start time is not signalled', () => {
@@ -68,7 +89,10 @@ describe('signals', () => {
   it('C9: a process that is gone is no failure; one of another user is alive and named', async () => {
     const { pid, identity } = sleeper()
     expect(signalMembers('SIGKILL', [member(pid, identity.startTicks)])).toEqual([])
-    await waitFor(() => lookUpIdentity(identity) === 'gone', { deadlineMs: 5_000, what: 'the sleeper is dead' })
+    await waitFor(() => lookUpIdentity(identity) === 'gone', {
+      deadlineMs: 5_000,
+      what: 'the sleeper is dead',
+    })
     expect(signalMembers('SIGKILL', [member(pid, identity.startTicks)])).toEqual([])
   })
 })
@@ -110,7 +134,10 @@ describe('membership', () => {
     const group = new Tree({ leader: execution.identity, marks: own, usesMarks: false, isOwnChild: false })
     expect(group.membersIn(await new ProcTable().look())).toEqual([])
     execution.signal('SIGKILL', members)
-    await waitFor(async () => (await execution.scan()).length === 0, { deadlineMs: 5_000, what: 'both are gone' })
+    await waitFor(async () => (await execution.scan()).length === 0, {
+      deadlineMs: 5_000,
+      what: 'both are gone',
+    })
     execution.cutOutput()
   })
 
@@ -118,7 +145,14 @@ describe('membership', () => {
     const { readFileSync } = await import('node:fs')
     const before = readFileSync('/proc/self/limits', 'utf8')
     const port = createProcessPort('group+marks')
-    const launch = { runId: 'r', attempt: 1, command: ['true'], cwd: '/', env: { PATH: process.env['PATH'] }, stdin: 'ignore' as const }
+    const launch = {
+      runId: 'r',
+      attempt: 1,
+      command: ['true'],
+      cwd: '/',
+      env: { PATH: process.env['PATH'] },
+      stdin: 'ignore' as const,
+    }
     const execution = await port.launch({ ...launch, marks: port.mintMarks() })
     await execution.exited
     expect(readFileSync('/proc/self/limits', 'utf8')).toBe(before)
@@ -127,13 +161,32 @@ describe('membership', () => {
   it('R2: an execution whose identity was never recorded is found by its marks', async () => {
     const port = createProcessPort('group+marks')
     const own = port.mintMarks()
-    const spec = { runId: 'r', attempt: 1, command: ['sleep', '60'], cwd: '/', env: { PATH: process.env['PATH'] }, stdin: 'ignore' as const }
+    const spec = {
+      runId: 'r',
+      attempt: 1,
+      command: ['sleep', '60'],
+      cwd: '/',
+      env: { PATH: process.env['PATH'] },
+      stdin: 'ignore' as const,
+    }
     const launched = await port.launch({ ...spec, marks: own })
-    const adopted = await port.adopt({ ...spec, marks: own, containment: 'group+marks', identity: null, launchedAt: null })
+    const adopted = await port.adopt({
+      ...spec,
+      marks: own,
+      containment: 'group+marks',
+      identity: null,
+      launchedAt: null,
+    })
     expect(adopted.identity).toMatchObject(identityOf(launched.identity?.pid ?? 0) ?? {})
     adopted.signal('SIGKILL', await adopted.scan())
     await launched.exited
-    const nobody = await port.adopt({ ...spec, marks: port.mintMarks(), containment: 'group+marks', identity: null, launchedAt: null })
+    const nobody = await port.adopt({
+      ...spec,
+      marks: port.mintMarks(),
+      containment: 'group+marks',
+      identity: null,
+      launchedAt: null,
+    })
     expect(nobody.identity).toBeNull()
     expect(await nobody.scan()).toEqual([])
   })

@@ -25,7 +25,10 @@ describe('opening', () => {
   ])('S2: %s is a clear error that names the path', async (_what, place, message) => {
     const database = place(tempDir())
     const opening = createEngine({ database })
-    await expect(opening).rejects.toMatchObject({ code: 'store-unavailable', message: expect.stringMatching(message) as string })
+    await expect(opening).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: expect.stringMatching(message) as string,
+    })
     await expect(opening).rejects.toThrow(database)
   })
 
@@ -38,7 +41,10 @@ describe('opening', () => {
   })
 
   it('S2: exactly one store must be named', async () => {
-    await expect(createEngine({})).rejects.toMatchObject({ code: 'invalid-option', message: expect.stringContaining('got none') as string })
+    await expect(createEngine({})).rejects.toMatchObject({
+      code: 'invalid-option',
+      message: expect.stringContaining('got none') as string,
+    })
     const dialect = new SqliteDialect({ database: new BetterSqlite3(':memory:') })
     await expect(createEngine({ database: ':memory:', dialect })).rejects.toThrow('got database and dialect')
   })
@@ -55,7 +61,9 @@ describe('migrations', () => {
     const database = join(tempDir(), 'runs.db')
     await (await createEngine({ database })).close()
     const file = new BetterSqlite3(database)
-    file.prepare("update runwarden_meta set value = ? where name = 'schema-version'").run(String(SCHEMA_VERSION + 1))
+    file
+      .prepare("update runwarden_meta set value = ? where name = 'schema-version'")
+      .run(String(SCHEMA_VERSION + 1))
     const before = file.prepare('select count(*) as n from runwarden_engine').get()
     await expect(createEngine({ database })).rejects.toMatchObject({ code: 'store-too-new' })
     expect(file.prepare('select count(*) as n from runwarden_engine').get()).toEqual(before)
@@ -69,13 +77,16 @@ describe('migrations', () => {
     expect(await engine.runs()).toEqual([])
   })
 
-  it("S1: a host runs the exported migrations in its own migrator, and gives its own Kysely instance", async () => {
+  it('S1: a host runs the exported migrations in its own migrator, and gives its own Kysely instance', async () => {
     const file = new BetterSqlite3(join(tempDir(), 'host.db'))
     const kysely = new Kysely<{ own: { id: number } }>({ dialect: new SqliteDialect({ database: file }) })
     onTestFinished(() => kysely.destroy())
     await expect(createEngine({ kysely })).rejects.toThrow(/run the exported migrations/)
     await kysely.schema.createTable('own').addColumn('id', 'integer').execute()
-    const migrator = new Migrator({ db: kysely, provider: { getMigrations: () => Promise.resolve({ ...migrations }) } })
+    const migrator = new Migrator({
+      db: kysely,
+      provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
+    })
     expect((await migrator.migrateToLatest()).error).toBeUndefined()
     const engine = await createEngine({ kysely })
     const run = await engine.start({ command: ['true'] })
@@ -86,7 +97,9 @@ describe('migrations', () => {
   })
 
   it('S1: a dialect of the host is migrated and closed with the engine', async () => {
-    const engine = await createEngine({ dialect: new SqliteDialect({ database: new BetterSqlite3(':memory:') }) })
+    const engine = await createEngine({
+      dialect: new SqliteDialect({ database: new BetterSqlite3(':memory:') }),
+    })
     const run = await engine.start({ command: ['true'] })
     expect((await run.outcome).status).toBe('completed')
     await engine.close()
@@ -116,7 +129,9 @@ describe('runs and filters', () => {
       ['b', 't1', 'y'],
       ['c', 't2', 'x'],
     ] as const) {
-      await (await engine.start({ id, task, labels: { user }, command: ['true'] })).gone
+      await (
+        await engine.start({ id, task, labels: { user }, command: ['true'] })
+      ).gone
     }
     const idsOf = async (query: Parameters<typeof engine.runs>[0]): Promise<string[]> =>
       (await engine.runs(query)).map(({ runId }) => runId)
@@ -133,5 +148,7 @@ it('S2: a store in a folder that was made read-only is a clear error', async (co
   if (process.getuid?.() === 0) context.skip('root writes everywhere')
   const folder = join(tempDir(), 'ro')
   mkdirSync(folder, { mode: 0o500 })
-  await expect(createEngine({ database: join(folder, 'runs.db') })).rejects.toMatchObject({ code: 'store-unavailable' })
+  await expect(createEngine({ database: join(folder, 'runs.db') })).rejects.toMatchObject({
+    code: 'store-unavailable',
+  })
 })

@@ -5,7 +5,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { runMachine } from '../../../src/machines/run/run.machine.js'
 import { describe as figuresOf, keptBy } from '../../model/explorer.js'
-import { transitionsOf } from '../../model/pure-machine.js'
+import { transitionsOf } from '../../model/chart.js'
 import { checksOf, exploreLawless, exploreRun, featuresOf, modelOf } from '../../model/run/exploration.js'
 import { hunt } from '../../model/run/hunt.js'
 import { deadEnds, endless, stuck } from '../../model/run/liveness.js'

@@ -5,7 +5,7 @@
  */
 import type { AnyEventObject } from 'xstate'
 import { runMachine } from '../../../src/machines/run/run.machine.js'
-import type { RunContext, RunPolicy } from '../../../src/machines/run/run.context.js'
+import type { RunPolicy } from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
 import type { RunMachine } from '../../../src/machines/run/run.machine.js'
 import type { Check, Model } from '../explorer.js'
@@ -178,6 +178,10 @@ const idOfTimer = (timers: RunNode['timers'], event: AnyEventObject): string | n
 
 const asTimers = (timers: readonly Timer[]): RunNode['timers'] =>
   new Map(timers.map((timer) => [timer.id, timer]))
+
+/** The chart with something else in the place of a guard or an action. Names come as text: what is put there fits any of them. */
+export const provide = (implementations: Record<string, Record<string, unknown>>): RunMachine =>
+  runMachine.provide(implementations)
 
 export interface RunModelOptions {
   readonly name: string

@@ -6,7 +6,9 @@ import { createMachine } from 'xstate'
 import { isInternalEvent } from '../../../src/machines/run/run.events.js'
 import { runMachine } from '../../../src/machines/run/run.machine.js'
 import type { RunMachine } from '../../../src/machines/run/run.machine.js'
-import { actionsOf, declaredIn, guardsOf, nameOf, namedOf } from '../pure-machine.js'
+import { actionsOf, declaredIn, guardsOf, nameOf, namedOf } from '../chart.js'
+import type { Declared } from '../chart.js'
+import { provide } from './model.js'
 import type { RunNode } from './node.js'
 import type { Use, Uses } from './uses.js'
 
@@ -19,12 +21,6 @@ export interface Mutant {
   /** Whether an event in a node can meet the faulty part at all. */
   readonly concerns: (node: RunNode, event: string) => boolean
 }
-
-type Implementations = Parameters<RunMachine['provide']>[0]
-
-/** Names come from the chart as text; what is put in their place fits any of them. */
-export const provide = (implementations: Record<string, Record<string, unknown>>): RunMachine =>
-  runMachine.provide(implementations as Implementations)
 
 const anywhere = (): boolean => true
 
@@ -60,7 +56,6 @@ export const actionMutants = ({ ofTransition }: Uses): readonly Mutant[] =>
   })
 
 type Json = Record<string, unknown>
-type Declared = ReturnType<typeof declaredIn>[number]
 
 const copyOf = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(copyOf)

@@ -3,7 +3,7 @@ import { assign } from 'xstate'
 import type { RunContext } from '../../../src/machines/run/run.context.js'
 import { runMachine } from '../../../src/machines/run/run.machine.js'
 import type { Verdict } from './hunt.js'
-import { provide } from './mutants.js'
+import { provide } from './model.js'
 import type { Mutant } from './mutants.js'
 
 const ANYWHERE = { uses: null, concerns: () => true }

@@ -13,7 +13,7 @@ type Stored = Pick<RunSnapshot, 'value'> & { readonly context: RunContext }
 export const restored = (node: RunNode, machine: RunMachine): RunNode => {
   const { value, context } = node.snapshot
   const stored = JSON.parse(JSON.stringify({ value, context })) as Stored
-  return { ...node, snapshot: machine.resolveState(stored) as RunSnapshot, context: stored.context }
+  return { ...node, snapshot: machine.resolveState(stored), context: stored.context }
 }
 
 /** What an edge amounts to. The regions are apart: in which order one step has their events and effects does not matter. */
@@ -32,6 +32,7 @@ export const changedByRestore = ({ nodes, keys }: RunExploration): string[] =>
     const copy = restored(node, runMachine)
     return model
       .offersAt(node)
+      .filter(({ isStale }) => !isStale)
       .filter((offer) => !isSame(resultOf(model.take(node, offer)), resultOf(model.take(copy, offer))))
       .map(({ label }) => `${keys[index] ?? ''}: ${label}`)
   })

@@ -7,6 +7,7 @@
 import { runMachine } from '../../../src/machines/run/run.machine.js'
 import type { RunMachine } from '../../../src/machines/run/run.machine.js'
 import { exploreRun, modelOf, POLICIES } from './exploration.js'
+import { provide } from './model.js'
 import type { RunExploration } from './liveness.js'
 import type { RunEdge, RunNode } from './node.js'
 
@@ -28,7 +29,6 @@ export interface Uses {
 }
 
 type Guard = (args: unknown, params: unknown) => boolean
-type Implementations = Parameters<RunMachine['provide']>[0]
 
 /** The chart with guards that tell what they answered. */
 const withWitness = (witness: (guard: string, answer: boolean) => void): RunMachine => {
@@ -40,7 +40,7 @@ const withWitness = (witness: (guard: string, answer: boolean) => void): RunMach
       return answer
     },
   ])
-  return runMachine.provide({ guards: Object.fromEntries(guards) } as Implementations)
+  return provide({ guards: Object.fromEntries(guards) as Record<string, unknown> })
 }
 
 interface Found {

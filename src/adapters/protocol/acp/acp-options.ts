@@ -11,6 +11,8 @@ export type AcpMethod = Exclude<
 export type AcpOffers = { readonly [M in AcpMethod]?: ClientRequestHandlersByMethod[M] | undefined }
 
 export interface AcpOptions extends PermissionOptions {
+  /** How the host introduces itself to the agent. Default: as runwarden. */
+  readonly client?: { readonly name: string; readonly version: string }
   /**
    * What the host does for the agent: `'fs/read_text_file'`, `'terminal/create'` and so on, each by a handler. The agent is told what is
    * offered, a terminal only when all five of its methods are; anything else that it asks for is refused as not offered.

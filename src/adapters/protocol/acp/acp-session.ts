@@ -5,6 +5,7 @@
  * Does not own: what counts as progress. That is read from the bytes by the table (K2), without the library and before it.
  * Invariants: K11 (a prompt is known by the id of its request), INV-11 (the handshake and every permission have a deadline).
  */
+import type * as AcpSdk from '@agentclientprotocol/sdk'
 import type {
   ClientApp,
   ClientConnection,
@@ -40,7 +41,7 @@ const TERMINAL = [
 const READY: ProtocolReply = { isOk: true }
 const failed = (message: string): ProtocolReply => ({ isOk: false, message })
 
-type Sdk = typeof import('@agentclientprotocol/sdk')
+type Sdk = typeof AcpSdk
 
 /** An open conversation: what there is once the handshake is done. */
 interface Conversation {
@@ -170,7 +171,7 @@ export class AcpSession implements ProtocolSession {
       const { agent } = this.#connection
       const theirs = await agent.request('initialize', {
         protocolVersion: sdk.PROTOCOL_VERSION,
-        clientInfo: { name: 'runwarden', version: '1' },
+        clientInfo: this.#options.client ?? { name: 'runwarden', version: 'unknown' },
         clientCapabilities: this.#capabilities(),
       })
       if (theirs.protocolVersion !== sdk.PROTOCOL_VERSION) {
@@ -200,7 +201,7 @@ export class AcpSession implements ProtocolSession {
   }
 
   /** A terminal is offered whole or not at all. */
-  #capabilities() {
+  #capabilities(): AcpSdk.ClientCapabilities {
     const { offers = {} } = this.#options
     return {
       fs: { readTextFile: 'fs/read_text_file' in offers, writeTextFile: 'fs/write_text_file' in offers },

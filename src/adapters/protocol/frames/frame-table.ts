@@ -10,12 +10,10 @@ import {
   endOfString,
   endOfValue,
   findKey,
-  findMember,
   firstElement,
   isArray,
-  isString,
   isAt,
-  isWord,
+  isString,
   nextElement,
 } from './json-scan.js'
 import { UNKNOWN } from './frame-meaning.js'
@@ -53,34 +51,20 @@ interface Case {
   readonly next: Node
 }
 
-interface Answer {
-  readonly word: Buffer
-  /** Null: there is no case for it. */
-  readonly next: Node | null
-}
-
-/** A longer word is looked up each time. */
-const WORD_BYTES_MAX = 64
-
-/** Where the value ended that decided last: the next key is most often just behind it. -1: unknown. */
-let decidedUpTo = -1
-let headEnd = 0
+/** How far the decision that is going on has read: what stands behind it has no say. */
+let readUpTo = 0
 
 class CompiledChoice {
   readonly #keys: readonly Buffer[]
-  readonly #isTop: boolean
   readonly #elementKey: Buffer | null
   readonly #cases: readonly Case[]
   readonly #other: Node
   readonly #absent: Node
-  /** What stood there last, and what it meant: frames of one type come in rows. */
-  #last: Answer | null = null
 
   constructor({ path, cases, other, absent }: Choice) {
     const [outer = '', inner] = path.split('[].')
     this.#keys = outer.split('.').map((key) => Buffer.from(key))
     this.#elementKey = inner === undefined ? null : Buffer.from(inner)
-    this.#isTop = this.#keys.length === 1 && inner === undefined
     this.#cases = Object.entries(cases).map(([text, entry]) => {
       const isPrefix = text.endsWith('*')
       return { word: Buffer.from(isPrefix ? text.slice(0, -1) : text), isPrefix, next: compile(entry) }
@@ -91,10 +75,10 @@ class CompiledChoice {
 
   pick(bytes: Buffer, start: number, end: number): Node {
     const at = this.#find(bytes, start, end)
-    decidedUpTo = -1
-    if (at < 0) return this.#absent
-    if (this.#elementKey !== null) return this.#pickByElement(bytes, at, end, this.#elementKey)
-    return this.#match(bytes, at, end) ?? this.#other
+    if (at >= 0 && this.#elementKey === null) return this.#match(bytes, at, end) ?? this.#other
+    readUpTo = end
+    if (at < 0 || this.#elementKey === null || !isArray(bytes, at)) return this.#absent
+    return this.#matchElement(bytes, at, end, this.#elementKey) ?? this.#other
   }
 
   /** What stands at the path, for people; null when it is no string. */
@@ -107,49 +91,31 @@ class CompiledChoice {
 
   #find(bytes: Buffer, start: number, end: number): number {
     let at = start
-    for (let depth = 0; depth < this.#keys.length; depth += 1) {
-      const key = this.#keys[depth] as Buffer
-      const isBehind = depth === 0 && decidedUpTo >= 0
-      let found = isBehind ? findMember(bytes, decidedUpTo, end, key) : findKey(bytes, at, end, key)
-      // Keys come in any order: it may stand before the one that decided last.
-      if (found < 0 && isBehind) found = findKey(bytes, start, end, key)
-      if (found < 0) return -1
-      at = found
+    for (const key of this.#keys) {
+      at = findKey(bytes, at, end, key)
+      if (at < 0) return -1
     }
     return at
   }
 
-  #pickByElement(bytes: Buffer, at: number, end: number, key: Buffer): Node {
-    if (!isArray(bytes, at)) return this.#absent
-    for (let from = firstElement(bytes, at, end); from >= 0;) {
-      const valueAt = findKey(bytes, from, end, key)
+  #matchElement(bytes: Buffer, start: number, end: number, key: Buffer): Node | null {
+    for (let at = firstElement(bytes, start, end); at >= 0;) {
+      const valueAt = findKey(bytes, at, end, key)
       const next = valueAt < 0 ? null : this.#match(bytes, valueAt, end)
       if (next !== null) return next
-      from = nextElement(
-        bytes,
-        valueAt < 0 ? endOfValue(bytes, from, end) : endOfContainer(bytes, valueAt, end),
-        end,
-      )
+      const elementEnd = valueAt < 0 ? endOfValue(bytes, at, end) : endOfContainer(bytes, valueAt, end)
+      at = nextElement(bytes, elementEnd, end)
     }
-    return this.#other
+    return null
   }
 
   #match(bytes: Buffer, at: number, end: number): Node | null {
-    if (!isString(bytes, at)) return this.#caseFor(bytes, at, endOfScalar(bytes, at, end))
-    const last = this.#last
-    if (last !== null && isWord(bytes, at + 1, end, last.word)) {
-      if (this.#isTop) decidedUpTo = nextElement(bytes, at + last.word.length + 2, end)
-      headEnd = Math.max(headEnd, at + last.word.length + 2)
-      return last.next
-    }
-    const to = endOfString(bytes, at + 1, end)
-    const next = this.#caseFor(bytes, at + 1, to)
-    if (to - at <= WORD_BYTES_MAX) this.#last = { word: Buffer.from(bytes.subarray(at + 1, to)), next }
-    if (this.#isTop) decidedUpTo = nextElement(bytes, to + 1, end)
-    return next
-  }
-
-  #caseFor(bytes: Buffer, from: number, to: number): Node | null {
+    const isText = isString(bytes, at)
+    const from = isText ? at + 1 : at
+    const to = isText ? endOfString(bytes, from, end) : endOfScalar(bytes, from, end)
+    readUpTo = Math.max(readUpTo, to + 1)
+    // A string without an end was cut: it may have said more.
+    if (isText && to === end) return null
     for (const { word, isPrefix, next } of this.#cases) {
       const hasLength = isPrefix ? to - from >= word.length : to - from === word.length
       if (hasLength && isAt(bytes, from, word)) return next
@@ -163,12 +129,15 @@ const compile = (entry: Entry): Node =>
     ? { choice: new CompiledChoice(entry), meaning: UNKNOWN }
     : { choice: null, meaning: entry }
 
-/** A head shorter than this is read again as fast as it is compared. */
+/** A shorter head is read again as fast as it is compared; a longer one is not worth keeping. */
 const HEAD_BYTES_MIN = 40
+const HEAD_BYTES_MAX = 1_024
+/** One byte that differs between most heads of one length, looked at first. */
+const TELLING_BYTE = 12
 
 export class FrameTable {
   readonly #root: Node
-  /** The head that decided last, and what it meant: whatever follows it, the same head means the same. */
+  /** The head of the last frame: frames of one type come in rows, and whatever follows it, the same head means the same. */
   #head = Buffer.alloc(0)
   #headMeaning: Meaning = UNKNOWN
 
@@ -178,23 +147,16 @@ export class FrameTable {
 
   /** What the frame in `bytes[start, end)`, which begins with a brace, is. */
   meaningOf(bytes: Buffer, start: number, end: number): Meaning {
-    if (this.#hasSameHead(bytes, start, end)) return this.#headMeaning
-    decidedUpTo = -1
-    headEnd = start
+    if (this.#isHead(bytes, start, end)) return this.#headMeaning
+    readUpTo = start
     let node = this.#root
     while (node.choice !== null) node = node.choice.pick(bytes, start, end)
-    if (headEnd - start >= HEAD_BYTES_MIN) {
-      this.#head = Buffer.from(bytes.subarray(start, headEnd))
+    const headBytes = readUpTo - start
+    if (readUpTo < end && headBytes >= HEAD_BYTES_MIN && headBytes <= HEAD_BYTES_MAX) {
+      this.#head = Buffer.from(bytes.subarray(start, readUpTo))
       this.#headMeaning = node.meaning
     }
     return node.meaning
-  }
-
-  #hasSameHead(bytes: Buffer, start: number, end: number): boolean {
-    const length = this.#head.length
-    if (length === 0 || start + length > end) return false
-    if (bytes[start + length - 12] !== this.#head[length - 12]) return false
-    return bytes.compare(this.#head, 0, length, start, start + length) === 0
   }
 
   /** What an unknown frame calls itself: the values on the way to where the table had no more to say. */
@@ -202,11 +164,18 @@ export class FrameTable {
     const names: string[] = []
     let node = this.#root
     while (node.choice !== null) {
-      decidedUpTo = -1
       const name = node.choice.nameOf(bytes, start, end)
       if (name !== null) names.push(name)
       node = node.choice.pick(bytes, start, end)
     }
     return names.length === 0 ? 'no type' : names.join(':')
+  }
+
+  #isHead(bytes: Buffer, start: number, end: number): boolean {
+    const head = this.#head
+    const headEnd = start + head.length
+    if (head.length === 0 || headEnd > end) return false
+    if (bytes[headEnd - TELLING_BYTE] !== head[head.length - TELLING_BYTE]) return false
+    return bytes.compare(head, 0, head.length, start, headEnd) === 0
   }
 }

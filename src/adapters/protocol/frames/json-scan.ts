@@ -17,6 +17,7 @@ const SPACE = 0x20
 /** A string longer than this is crossed with a native search; a shorter one is cheaper to walk. */
 const WALK_BYTES = 64
 
+/** Control characters count as space: some programs leave a NUL between their lines. */
 export const skipSpace = (bytes: Buffer, at: number, end: number): number => {
   while (at < end && (bytes[at] as number) <= SPACE) at += 1
   return at

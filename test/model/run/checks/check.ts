@@ -44,12 +44,21 @@ export const onTimer = (
 /** Deep equality that is quick where nothing was touched. */
 export const isSame = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b)
 
+/** The same timers, and none of them set anew: a deadline that moves is not kept (INV-11). */
+const areTimersKept = ({ before, after }: RunEdge): boolean =>
+  after.timers.size === before.timers.size &&
+  [...before.timers].every(([id, timer]) => after.timers.get(id) === timer)
+
 /** The chart as it was, and nothing called for. A timer that fired is gone all the same. */
-export const isInert = ({ before, after, effects, offer }: RunEdge): boolean =>
-  effects.length === 0 &&
-  isSame(after.snapshot.value, before.snapshot.value) &&
-  isSame(after.context, before.context) &&
-  (offer.nature === 'timer' || isSame(after.timers, before.timers))
+export const isInert = (edge: RunEdge): boolean => {
+  const { before, after, effects, offer } = edge
+  return (
+    effects.length === 0 &&
+    isSame(after.snapshot.value, before.snapshot.value) &&
+    isSame(after.context, before.context) &&
+    (offer.nature === 'timer' || areTimersKept(edge))
+  )
+}
 
 export const isProcessUntouched = ({ before, after, effects }: RunEdge): boolean =>
   after.process === before.process && !effects.some(({ type }) => type.startsWith('process.'))

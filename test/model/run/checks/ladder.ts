@@ -1,5 +1,4 @@
 /** The ladder from a live tree to its proof of absence. These need a legal world. */
-import { RETRY_DELAYS_MS } from '../../../../src/machines/run/run.setup.js'
 import { holdsTree, isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
 import {
@@ -52,6 +51,9 @@ const isCalledFor = (edge: RunEdge): boolean =>
     edge.effects.filter(({ type }) => type.startsWith('process.') || type.startsWith('admission.')),
     entryEffects(edge),
   )
+
+/** Waits between kills of a tree that would not go, in ms; the last one repeats. */
+const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000]
 
 const SIGNALS = ['process.ask', 'process.terminate', 'process.kill', 'process.freeze', 'process.thaw']
 
@@ -150,9 +152,10 @@ const steps: readonly RunCheck[] = [
     },
   ),
   onEvent('P8', 'survivors are named, and the run stays unconfirmed', ['process.survived'], (edge, event) => {
-    const { after } = edge
+    const { before, after } = edge
+    const lastError = event.error ?? before.context.lastError
     const isNamed =
-      isSame(after.context.survivors, event.survivors) && after.context.lastError === (event.error ?? null)
+      isSame(after.context.survivors, event.survivors) && after.context.lastError === lastError
     return after.process === 'unconfirmed' && isNamed
   }),
   onEvent('P8', 'a failed signal is noted and moves nothing', ['process.signal-failed'], (edge) => {

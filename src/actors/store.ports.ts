@@ -1,0 +1,269 @@
+/**
+ * What the actors need from a store: the rows they write, whole transitions at a time, and the rows they read.
+ * Wall-clock times are milliseconds since the epoch.
+ */
+import type { EvidenceKind, ExitStatus, Survivor } from '../machines/run/run.context.js'
+import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
+
+export type ActorKind = 'run' | 'stop-order' | 'registry'
+
+export interface JournalRow {
+  readonly at: number
+  readonly event: string
+  /** The event, redacted (L7), as JSON. */
+  readonly detail: string
+  readonly from: string
+  readonly to: string
+  readonly effects: readonly EffectRow[]
+}
+
+export interface EffectRow {
+  readonly index: number
+  readonly kind: string
+  /** Parameters as JSON. */
+  readonly body: string
+}
+
+export interface TimerRow {
+  readonly id: string
+  readonly token: string
+  readonly dueAt: number
+  readonly delayMs: number
+  readonly event: string
+}
+
+export interface RunRow {
+  readonly id: string
+  readonly session: string | null
+  readonly task: string | null
+  readonly labels: Readonly<Record<string, string>>
+  /** The program only: arguments may hold secrets (L7). */
+  readonly program: string
+  readonly protocol: string
+  readonly createdAt: number
+}
+
+export interface RunHead {
+  readonly work: string
+  readonly process: string
+  readonly delivery: string
+  readonly headline: string
+  readonly attempt: number
+  readonly generation: number
+  readonly outcome: string | null
+  readonly lastProgressAt: number | null
+  readonly settledAt: number | null
+  /** Set when the run is settled, confirmed and delivered. */
+  readonly doneAt: number | null
+}
+
+export interface ExecutionRow {
+  readonly attempt: number
+  readonly marks?: ExecutionMarks
+  readonly containment?: Containment
+  readonly identity?: ProcessIdentity
+  readonly logPath?: string | null
+  readonly requestedAt?: number
+  readonly launchedAt?: number
+  readonly exitedAt?: number
+  readonly exit?: ExitStatus
+  readonly confirmedAt?: number
+  readonly evidence?: EvidenceKind
+  readonly survivors?: readonly Survivor[]
+}
+
+export interface NoticeRow {
+  readonly kind: string
+  readonly text: string
+  readonly generation: number
+  readonly at: number
+  readonly withdrawnAt?: number
+}
+
+export interface ResultRow {
+  readonly deliveryId: string
+  readonly body: string
+  readonly at: number
+  readonly acknowledgedAt?: number
+}
+
+/** Rows of one actor's kind that change in the same transaction as its snapshot. */
+export type KindRows =
+  | {
+      readonly kind: 'run'
+      readonly created?: RunRow
+      readonly head: RunHead
+      readonly executions: readonly ExecutionRow[]
+      readonly notices: readonly NoticeRow[]
+      readonly withdrawsNotices?: number
+      readonly result?: ResultRow
+    }
+  | {
+      readonly kind: 'stop-order'
+      readonly created?: StopOrderRow
+      readonly state: string
+      readonly lines: readonly (StopLine & { readonly owner: string | null })[]
+      readonly settledAt: number | null
+    }
+  | {
+      readonly kind: 'registry'
+      readonly created?: EngineRow
+      readonly state: string
+      readonly closedAt: number | null
+    }
+
+export interface StopOrderRow {
+  readonly scope: StopScope
+  readonly mode: string
+  readonly isForced: boolean
+  readonly isFenced: boolean
+  readonly reason: string
+  readonly by: string
+  readonly requestedAt: number
+}
+
+/** One transition of one actor: written whole or not at all (INV-1). */
+export interface ActorWrite {
+  readonly kind: ActorKind
+  readonly actor: string
+  readonly owner: string
+  /** The revision this write expects to replace; null creates the actor. */
+  readonly expectedRev: number | null
+  readonly rev: number
+  readonly machineVersion: number
+  readonly snapshot: string
+  readonly journal: JournalRow
+  readonly timersSet: readonly TimerRow[]
+  readonly timersCleared: readonly string[]
+  readonly rows: KindRows
+}
+
+export interface EffectMark {
+  readonly kind: ActorKind
+  readonly actor: string
+  readonly rev: number
+  readonly index: number
+  readonly startedAt: number
+  readonly doneAt: number | null
+}
+
+/** `stale`: another revision or owner stands. `exists`: the id is taken. `fenced`: a stop order covers the launch. */
+export type CommitVerdict = 'committed' | 'stale' | 'exists' | 'fenced'
+
+export interface StoredActor {
+  readonly owner: string
+  readonly rev: number
+  readonly machineVersion: number
+  readonly snapshot: string
+}
+
+export interface EngineRow {
+  readonly id: string
+  readonly identity: ProcessIdentity
+  readonly hostId: string
+  readonly version: string
+  readonly startedAt: number
+  readonly heartbeatAt: number
+  readonly closedAt: number | null
+}
+
+export interface StoredRun extends StoredActor {
+  readonly row: RunRow
+  readonly head: RunHead
+}
+
+export interface StoredTransition {
+  readonly rev: number
+  readonly at: number
+  readonly event: string
+  readonly detail: unknown
+  readonly from: string
+  readonly to: string
+  readonly effects: readonly {
+    readonly kind: string
+    readonly params: unknown
+    readonly startedAt: number | null
+    readonly doneAt: number | null
+  }[]
+}
+
+export interface RunFilter {
+  readonly scope?: StopScope
+  readonly onlyOpen?: boolean
+  readonly settledBefore?: number
+  readonly limit?: number
+}
+
+/** A line of a filed order, as its run's owner sees it. */
+export interface FiledLine {
+  readonly orderId: string
+  readonly runId: string
+  readonly mode: string
+  readonly isForced: boolean
+  readonly reason: string
+  readonly by: string
+  readonly requestedAt: number
+}
+
+export interface StorePort {
+  /** All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer: nothing of it is in. */
+  commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]>
+
+  /** Whether an error of `commit` will pass (locked, full, away), or lies in what was written. */
+  isPassing(error: unknown): boolean
+
+  loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null>
+  loadRun(runId: string): Promise<StoredRun | null>
+  listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
+  executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
+  transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]>
+  noticesOf(runId: string): Promise<readonly NoticeRow[]>
+  ordersOf(runId: string): Promise<readonly StoredOrder[]>
+  timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]>
+  pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>
+
+  heartbeat(engineId: string, at: number): Promise<void>
+  listEngines(): Promise<readonly EngineRow[]>
+  /** Fenced: moves the run from one owner to another; false when someone else was first. */
+  takeOver(runId: string, from: string, to: string): Promise<boolean>
+  /** Runs that are not done and belong to another engine than `engineId`. */
+  openRunsOfOthers(engineId: string): Promise<readonly { readonly runId: string; readonly owner: string }[]>
+
+  /** Lines other engines filed for runs of `engineId` that have no answer yet. */
+  filedLines(engineId: string): Promise<readonly FiledLine[]>
+  answerLine(orderId: string, line: StopLine): Promise<void>
+  linesOf(orderId: string): Promise<readonly StopLine[]>
+  /** A number that changes when another connection has changed the store, or null where there is none: then look. */
+  changeToken(): Promise<number | null>
+  /** Removes done runs settled before a time; never one that is not confirmed (S4). */
+  prune(settledBefore: number): Promise<number>
+  close(): Promise<void>
+}
+
+export interface StoredOrder {
+  readonly orderId: string
+  readonly scope: StopScope
+  readonly mode: string
+  readonly isForced: boolean
+  readonly reason: string
+  readonly by: string
+  readonly requestedAt: number
+  readonly state: string
+  readonly line: StopLine
+}
+
+/** Where transitions are kept while the store does not answer. */
+export interface SpoolPort {
+  /** Appends and syncs; rejects when even that cannot be done. */
+  append(write: ActorWrite): Promise<void>
+  /** Hands the spooled writes of abandoned engines to `replay`, oldest first, and removes each spool when all of it was taken. */
+  drain(
+    isAbandoned: (engineId: string) => Promise<boolean>,
+    replay: (write: ActorWrite) => Promise<void>,
+  ): Promise<number>
+  /** The store has everything: this engine's own spool is not needed any more. */
+  discard(): void
+}
+
+export type { Containment, EvidenceKind, StopLine, StopScope, Survivor }

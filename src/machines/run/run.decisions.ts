@@ -1,0 +1,83 @@
+/**
+ * What the run chart's guards and actions decide with: pure, from a context and an event.
+ *
+ * Invariants: INV-10 (a fact that speaks of another attempt, turn or moment is stale).
+ */
+import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext } from './run.context.js'
+import type { RunEvent } from './run.events.js'
+import { NEVER_STARTED_MESSAGE } from './run.outcome.js'
+
+/** Waits between kills of a tree that would not go; the last one repeats. */
+export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
+/** Wait before a delivery that failed is tried again. */
+export const DELIVERY_RETRY_MS = 5_000
+
+/** The event as the type that the transition it is used on guarantees. */
+export type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
+export const as = <T extends RunEvent['type']>(event: RunEvent): EventOf<T> => event as EventOf<T>
+
+export const exitOf = (event: RunEvent): ExitStatus | null =>
+  event.type === 'process.exited' ? { exitCode: event.exitCode, signal: event.signal } : null
+
+export const isCurrentExecution = (context: RunContext, event: RunEvent): boolean =>
+  'attempt' in event && event.attempt === context.executionAttempt
+
+export const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>
+  'generation' in event && event.attempt === context.attempt && event.generation === context.generation
+
+export const isWatchCurrent = (context: RunContext, event: RunEvent): boolean => {
+  const { seen, current } = as<'watchdog.silent'>(event)
+  return (
+    seen.attempt === context.attempt &&
+    seen.generation === context.generation &&
+    seen.attempt === current.attempt &&
+    seen.generation === current.generation &&
+    // K4: progress between the watchdog's look and this moment makes the fact stale.
+    seen.epoch === current.epoch &&
+    context.intent === null &&
+    context.freeze === null &&
+    context.openQuestions === 0
+  )
+}
+
+/** The intent that results from `kind` arriving now: a weaker one never replaces a stronger one. */
+export const intentFrom = (
+  context: RunContext,
+  kind: IntentKind,
+  order: { at: number; by: string; reason: string; force: boolean },
+): Intent => ({
+  kind,
+  force: order.force || (context.intent?.force ?? false),
+  reason: order.reason,
+  by: order.by,
+  requestedAt: context.requestedAt[kind] ?? order.at,
+})
+
+/**
+ * The times at which a kind of intent was first asked for, with one more. An event that XState raised for a timer has its time too:
+ * the host stamps it.
+ */
+export const record = (context: RunContext, intent: Intent) => ({
+  intent,
+  requestedAt: { ...context.requestedAt, [intent.kind]: intent.requestedAt },
+})
+
+/** What an intent of the engine's own making says of itself. */
+export const OWN_INTENTS = {
+  'never-started': NEVER_STARTED_MESSAGE,
+  stalled: 'Agent stopped making progress',
+  finished: 'The work is finished and the process did not exit',
+  fault: 'An invariant of the run was broken',
+} as const satisfies Partial<Record<IntentKind, string>>
+
+export const ownIntent = (
+  context: RunContext,
+  kind: keyof typeof OWN_INTENTS,
+  at: number,
+  force: boolean,
+): Intent => intentFrom(context, kind, { at, by: 'engine', reason: OWN_INTENTS[kind], force })
+
+export const outcomeOfIntent: Readonly<Partial<Record<IntentKind, OutcomeStatus>>> = {
+  cancel: 'cancelled',
+  interrupt: 'interrupted',
+}
