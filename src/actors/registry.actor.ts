@@ -7,7 +7,6 @@
  * Messages out: intents to runs.
  * Invariants: INV-2, INV-4 (closing names what is left), INV-7, INV-11 (every answer has a deadline), K14–K18.
  */
-import type { AnyEventObject } from 'xstate'
 import { RunwardenError, messageOf } from '../errors.js'
 import {
   REGISTRY_MACHINE_VERSION,
@@ -17,6 +16,7 @@ import {
 } from '../machines/registry/registry.machine.js'
 import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
 import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
+import { AuthorityRole } from './authority-role.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Transition } from './actor-role.js'
 import { endRun } from './ending.js'
@@ -75,7 +75,7 @@ const identityOf = ({ id, row }: RunActor): RunIdentity => ({
 const ladderMs = ({ policy }: RunActor): number =>
   (policy.canAsk ? policy.askGraceMs : 0) + policy.termGraceMs + policy.killGraceMs
 
-export class RegistryActor implements ActorRole {
+export class RegistryActor extends AuthorityRole implements ActorRole {
   readonly kind = 'registry'
   readonly machine = registryMachine
   readonly machineVersion = REGISTRY_MACHINE_VERSION
@@ -90,6 +90,7 @@ export class RegistryActor implements ActorRole {
   #onClosed: (left: readonly string[]) => void = () => undefined
 
   constructor(options: RegistryOptions, host: HostServices) {
+    super()
     this.#options = options
     this.#host = host
     this.#durable = new DurableActor(options.engine.id, this, host)
@@ -260,28 +261,8 @@ export class RegistryActor implements ActorRole {
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────
 
-  isIntent(): boolean {
-    return true
-  }
-
-  isAutomatic(): boolean {
-    return false
-  }
-
-  mayRunAhead(): boolean {
-    return true
-  }
-
-  stamp(event: AnyEventObject): AnyEventObject {
-    return event
-  }
-
   describe(snapshot: { readonly value: unknown }): string {
     return JSON.stringify({ registry: snapshot.value })
-  }
-
-  redact(event: AnyEventObject): unknown {
-    return event
   }
 
   rows({ before, after, at }: Transition): KindRows {

@@ -80,10 +80,10 @@ export const isIdle = (before: AnyMachineSnapshot, step: Step): boolean =>
   JSON.stringify(step.snapshot.context) === JSON.stringify(before.context)
 
 /** What is stored of a snapshot: the state value and the context, as JSON. */
-export const dehydrate = (snapshot: AnyMachineSnapshot): string =>
+export const dehydrate = (snapshot: { readonly value: unknown; readonly context: unknown }): string =>
   JSON.stringify({ value: snapshot.value, context: snapshot.context })
 
 export const hydrate = (machine: AnyStateMachine, stored: string): AnyMachineSnapshot => {
-  const { value, context } = JSON.parse(stored) as { value: string; context: object }
-  return machine.resolveState({ value, context })
+  const state = JSON.parse(stored) as { readonly value: string; readonly context: never }
+  return machine.resolveState(state)
 }

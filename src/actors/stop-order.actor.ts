@@ -3,10 +3,10 @@
  *
  * Does not own: the runs, nor the receipt (stop-call.ts), which is given also when this record cannot be written.
  */
-import type { AnyEventObject } from 'xstate'
 import { pathOf } from '../machines/run/run.headline.js'
 import type { StopLine, StopOrderContext, StopOrderInput } from '../machines/stop-order/stop-order.context.js'
 import { STOP_ORDER_MACHINE_VERSION, stopOrderMachine } from '../machines/stop-order/stop-order.machine.js'
+import { AuthorityRole } from './authority-role.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import type { KindRows } from './store.ports.js'
@@ -14,7 +14,7 @@ import type { KindRows } from './store.ports.js'
 const isSettled = (snapshot: { readonly value: unknown }): boolean =>
   pathOf(snapshot.value).startsWith('settled')
 
-export class StopOrderActor implements ActorRole {
+export class StopOrderActor extends AuthorityRole implements ActorRole {
   readonly kind = 'stop-order'
   readonly machine = stopOrderMachine
   readonly machineVersion = STOP_ORDER_MACHINE_VERSION
@@ -27,6 +27,7 @@ export class StopOrderActor implements ActorRole {
   #settle: () => void = () => undefined
 
   constructor(input: StopOrderInput, host: HostServices) {
+    super()
     this.#input = input
     this.#durable = new DurableActor(input.orderId, this, host)
     this.settled = new Promise((resolve) => {
@@ -57,28 +58,8 @@ export class StopOrderActor implements ActorRole {
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────
 
-  isIntent(): boolean {
-    return true
-  }
-
-  isAutomatic(): boolean {
-    return false
-  }
-
-  mayRunAhead(): boolean {
-    return true
-  }
-
-  stamp(event: AnyEventObject): AnyEventObject {
-    return event
-  }
-
   describe(snapshot: { readonly value: unknown }): string {
     return JSON.stringify({ order: pathOf(snapshot.value) })
-  }
-
-  redact(event: AnyEventObject): unknown {
-    return event
   }
 
   rows({ before, after, at }: Transition): KindRows {

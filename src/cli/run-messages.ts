@@ -4,7 +4,7 @@ import { formatDuration } from './durations.js'
 import { isLaunchFailure } from './exit-codes.js'
 import { clean } from './output.js'
 
-export const nameSurvivor = ({ pid, name, state, error }: Survivor): string =>
+const nameSurvivor = ({ pid, name, state, error }: Survivor): string =>
   `${String(pid)} ${clean(name)} (${[state, ...(error === undefined ? [] : [clean(error)])].join(', ')})`
 
 export const nameSurvivors = (survivors: readonly Survivor[]): string =>

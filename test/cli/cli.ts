@@ -10,7 +10,7 @@ import { aliveOf, readLedger } from '../support/proc-reader.js'
 import type { LedgerMember } from '../support/proc-reader.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
-export const DEADLINE_MS = 30_000
+const DEADLINE_MS = 30_000
 /** For tests that start several commands, one after the other. */
 export const TEST_TIMEOUT_MS = 90_000
 

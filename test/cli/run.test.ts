@@ -19,12 +19,11 @@ test('CLI: the output passes through byte for byte, each stream to its own', asy
 })
 
 test('CLI: a command that ends by itself gives its code, and 1 where a signal ended it', async () => {
-  const codes = await Promise.all(
-    ['process.exit(0)', 'process.exit(3)', 'process.kill(process.pid, "SIGKILL")'].map(async (script) => {
-      const { code, stderr } = await cli(['run', '--', ...node(script)])
-      return { code, says: stderr }
-    }),
-  )
+  const codes: { code: number | null; says: string }[] = []
+  for (const script of ['process.exit(0)', 'process.exit(3)', 'process.kill(process.pid, "SIGKILL")']) {
+    const { code, stderr } = await cli(['run', '--', ...node(script)])
+    codes.push({ code, says: stderr })
+  }
   expect(codes[0]).toEqual({ code: 0, says: '' })
   expect(codes[1]).toEqual({ code: 3, says: '' })
   expect(codes[2]?.code).toBe(1)
@@ -122,6 +121,15 @@ test('CLI: the default store is made below the current folder, for its owner onl
   const store = join(folder(), '.runwarden')
   expect(statSync(store).mode & 0o777).toBe(0o700)
   expect(statSync(join(store, 'runs.db')).mode & 0o777).toBe(0o600)
+})
+
+test('S1: commands that open a new store at the same time all run', async () => {
+  const ended = await Promise.all(
+    ['a', 'b', 'c', 'd'].map((id) => cli(['run', '--id', id, '--', ...node('')])),
+  )
+  expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+    ended.map(() => ({ code: 0, stderr: '' })),
+  )
 })
 
 test('CLI: $RUNWARDEN_DB names the store, and --db goes before it', async () => {

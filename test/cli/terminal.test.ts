@@ -9,7 +9,9 @@ import { TEST_TIMEOUT_MS, cli, folder, program, until } from './cli.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-const hasScript = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
+/** Makes a terminal, and runs a command on it. */
+const SCRIPT: string = 'script'
+const hasScript = String(spawnSync(SCRIPT, ['--version']).stdout).includes('util-linux')
 const WHY = 'script(1) of util-linux, which makes the terminal, is not installed'
 
 const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
@@ -18,7 +20,7 @@ const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 function onTerminal(args: readonly string[], env: Record<string, string | undefined> = {}) {
   const line = [process.execPath, program, ...args].map(quote).join(' ')
   const { NO_COLOR: _no, FORCE_COLOR: _force, ...rest } = process.env
-  const child = spawn('script', ['-qefc', line, '/dev/null'], {
+  const child = spawn(SCRIPT, ['-qefc', line, '/dev/null'], {
     cwd: folder(),
     env: { ...rest, TERM: 'xterm', FIXTURE_NODE: process.execPath, ...env },
     stdio: ['pipe', 'pipe', 'ignore'],

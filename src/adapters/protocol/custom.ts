@@ -1,6 +1,6 @@
 /** A protocol of the host's own: it says of each line what it is. */
 import type { OutputStream, Protocol, ProtocolSession, ProtocolSink } from '../../actors/ports.js'
-import { LineFramer } from './line-framer.js'
+import { LineStreams } from './line-streams.js'
 import { TurnFacts } from './frames/turn-facts.js'
 
 /** What a line is. `null` is traffic. */
@@ -64,40 +64,38 @@ const applyRich = (facts: TurnFacts, fact: Exclude<LineFact, string>): void => {
   }
 }
 
+const asList = (said: ReturnType<CustomOptions['classify']>): readonly LineFact[] => {
+  if (said === null) return []
+  return typeof said === 'string' || 'is' in said ? [said] : said
+}
+
 /** Lines on both streams, classified by the host. */
 export const custom = ({ name = 'custom', hasWatchdog = true, classify }: CustomOptions): Protocol => ({
   name,
   hasWatchdog,
   isInteractive: false,
-  open: (sink: ProtocolSink, { maxLineBytes }): ProtocolSession => {
+  open: (sink: ProtocolSink, limits): ProtocolSession => {
     const facts = new TurnFacts(sink)
-    const framer = (stream: OutputStream): LineFramer =>
-      new LineFramer(maxLineBytes, (bytes, start, end, isTruncated) => {
-        const line = bytes.toString('utf8', start, end)
-        if (sink.wantsLines()) sink.line(stream, line, isTruncated)
-        try {
-          const said = classify(line, { stream, isTruncated })
-          const list =
-            said === null ? [] : Array.isArray(said) ? (said as readonly LineFact[]) : [said as LineFact]
-          for (const fact of list) applyFact(facts, fact)
-        } catch {
-          // F: the host's own code; the line is what it would be without it.
-          facts.unknown('(classify failed)')
-        }
-      })
-    const framers = { stdout: framer('stdout'), stderr: framer('stderr') }
+    const streams = new LineStreams(sink, limits, (stream, bytes, start, end, isTruncated) => {
+      try {
+        const said = classify(bytes.toString('utf8', start, end), { stream, isTruncated })
+        for (const fact of asList(said)) applyFact(facts, fact)
+      } catch {
+        // F: the host's own code; the line is what it would be without it.
+        facts.unknown('(classify failed)')
+      }
+    })
     return {
       get openTools() {
         return facts.openTools
       },
       unknownFrames: facts.unknownFrames,
       push: (stream, chunk) => {
-        framers[stream].push(chunk)
+        streams.push(stream, chunk)
         facts.flush()
       },
       end: () => {
-        framers.stdout.end()
-        framers.stderr.end()
+        streams.end()
         facts.flush()
       },
     }

@@ -3,8 +3,8 @@
  *
  * Without a protocol silence says nothing (a compiler may be quiet for an hour), so no watchdog runs.
  */
-import type { OutputStream, Protocol, ProtocolSession, ProtocolSink } from '../../actors/ports.js'
-import { LineFramer } from './line-framer.js'
+import type { Protocol, ProtocolSession, ProtocolSink } from '../../actors/ports.js'
+import { LineStreams } from './line-streams.js'
 
 const NO_TOOLS: ProtocolSession['openTools'] = []
 const NO_UNKNOWNS: ProtocolSession['unknownFrames'] = new Map()
@@ -14,22 +14,17 @@ export const lines = (): Protocol => ({
   name: 'lines',
   hasWatchdog: false,
   isInteractive: false,
-  open: (sink: ProtocolSink, { maxLineBytes }): ProtocolSession => {
-    const framer = (stream: OutputStream): LineFramer =>
-      new LineFramer(maxLineBytes, (bytes, start, end, isTruncated) => {
-        sink.line(stream, bytes.toString('utf8', start, end), isTruncated)
-      })
-    const framers = { stdout: framer('stdout'), stderr: framer('stderr') }
+  open: (sink: ProtocolSink, limits): ProtocolSession => {
+    const streams = new LineStreams(sink, limits, () => undefined)
     return {
       openTools: NO_TOOLS,
       unknownFrames: NO_UNKNOWNS,
       push: (stream, chunk) => {
         sink.progress()
-        framers[stream].push(chunk)
+        streams.push(stream, chunk)
       },
       end: () => {
-        framers.stdout.end()
-        framers.stderr.end()
+        streams.end()
       },
     }
   },

@@ -159,8 +159,9 @@ const core: Migration = {
       state: 'text',
     })
     await db
-      .insertInto('runwarden_meta' as never)
-      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) } as never)
+      .withTables<{ runwarden_meta: { name: string; value: string } }>()
+      .insertInto('runwarden_meta')
+      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) })
       .execute()
     const indexes: readonly (readonly [table: string, ...columns: string[]])[] = [
       ['runwarden_run', 'done_at', 'owner'],

@@ -229,6 +229,16 @@ describe('L1: a session that cannot be opened says why', () => {
     expect(await prompt('answer')).toMatchObject({ isOk: false })
   })
 
+  test('L1: a host that signs in and picks a mode does so around the opening', async () => {
+    const { started, sent } = converse({ begins: 'locked', authMethod: 'key', modeId: 'plan' })
+    expect(await started).toEqual(READY)
+    expect(sent.slice(1).map(({ method, params }) => [method, params])).toMatchObject([
+      ['authenticate', { methodId: 'key' }],
+      ['session/new', {}],
+      ['session/set_mode', { modeId: 'plan' }],
+    ])
+  })
+
   test('INV-11: an agent that never answers is not waited for for ever', async () => {
     const clock = new ManualClock()
     const { started, sent } = converse({ begins: 'mute', startTimeoutMs: 5_000, clock })

@@ -82,7 +82,7 @@ describe('L3: lines', () => {
     ['one more', 'abcde\n', 'abcd', true],
     ['one more, which is a carriage return', 'abcd\rx\n', 'abcd', true],
   ])('L3: %s, whole and byte by byte', (_, text, expected, isTruncated) => {
-    for (const chunks of [[text], [...text]]) {
+    for (const chunks of [[text], Array.from(text)]) {
       const [line] = hear(chunks, lines(), 4).sink.lines
       expect(line).toMatchObject({ text: expected, isTruncated })
     }

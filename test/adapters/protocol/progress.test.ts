@@ -5,11 +5,11 @@ import {
   claudeStreamJson,
   codexAppServer,
   codexJson,
-  custom,
   opencodeJson,
   piJson,
 } from '../../../src/protocols.js'
 import type { Protocol } from '../../../src/protocols.js'
+import { acpUpdate as update } from './frames.js'
 import { LIMITS, Recorder } from './recorder.js'
 
 /** Each frame in a chunk of its own: which of them are progress. */
@@ -22,12 +22,6 @@ const progressOf = (protocol: Protocol, frames: readonly unknown[]): readonly bo
     return sink.count('progress') > before
   })
 }
-
-const update = (kind: string, more: object = {}) => ({
-  jsonrpc: '2.0',
-  method: 'session/update',
-  params: { sessionId: 's', update: { sessionUpdate: kind, ...more } },
-})
 
 describe('K2: ACP', () => {
   test.each(['agent_message_chunk', 'agent_thought_chunk', 'plan'])(
@@ -239,75 +233,5 @@ describe('K3: a look at a tool is progress only when something moved', () => {
   test('K3: codex: an item that is shown again', () => {
     const item = (status: string) => ({ type: 'item.updated', item: { id: 'i', type: 'todo_list', status } })
     expect(progressOf(codexJson(), [item('a'), item('a'), item('b')])).toEqual([true, false, true])
-  })
-})
-
-describe('K8: open tools', () => {
-  const openAfter = (protocol: Protocol, frames: readonly unknown[]) => {
-    const session = protocol.open(new Recorder(), LIMITS)
-    for (const frame of frames) session.push('stdout', Buffer.from(`${JSON.stringify(frame)}\n`))
-    return session.openTools.map(({ title }) => title)
-  }
-  const use = (id: string, name: string, parent: string | null = null) => ({
-    type: 'assistant',
-    parent_tool_use_id: parent,
-    message: {
-      content: [{ type: 'text' }, { type: 'tool_use', id, name, input: { command: 'cat secret' } }],
-    },
-  })
-
-  test('K8: only calls at the top are open; what a sub-agent calls is within its own call', () => {
-    expect(
-      openAfter(claudeStreamJson(), [use('1', 'Task'), use('2', 'Bash', '1'), use('3', 'Read')]),
-    ).toEqual(['Task', 'Read'])
-  })
-
-  test('K8: a title that may be a command line is not shown', () => {
-    const command = 'curl -H "Authorization: Bearer secret" https://example.org'
-    expect(openAfter(claudeStreamJson(), [use('1', command)])).toEqual(['a tool'])
-    expect(
-      openAfter(acp(), [update('tool_call', { toolCallId: '1', title: command, kind: 'execute' })]),
-    ).toEqual(['execute'])
-    expect(openAfter(acp(), [update('tool_call', { toolCallId: '1', title: command })])).toEqual(['a tool'])
-  })
-
-  test('INV-11: tools that are opened without end are forgotten, the oldest first', () => {
-    const frames = [...Array(2_000).keys()].map((index) => use(String(index), `tool-${String(index)}`))
-    const open = openAfter(claudeStreamJson(), frames)
-    expect(open.length).toBeLessThan(500)
-    expect(open.at(-1)).toBe('tool-1999')
-  })
-})
-
-describe('K2: a protocol of the host’s own', () => {
-  const spoken = custom({
-    name: 'spoken',
-    classify: (line) => {
-      if (line === 'boom') throw new Error('the host’s fault')
-      if (line === 'done') return { is: 'completed', isOk: true, text: 'yes' }
-      if (line.startsWith('open ')) return [{ is: 'tool-opened', id: '1', title: line.slice(5) }]
-      if (line.startsWith('seen ')) return { is: 'tool-updated', id: '1', seen: line.slice(5) }
-      return line === 'work' ? 'progress' : null
-    },
-  })
-
-  test('K2: says of each line what it is', () => {
-    const sink = new Recorder()
-    const session = spoken.open(sink, LIMITS)
-    session.push('stdout', Buffer.from('idle\nwork\nopen make\nseen a\n'))
-    expect(session.openTools).toEqual([{ id: '1', title: 'make' }])
-    session.push('stderr', Buffer.from('seen a\n'))
-    session.push('stdout', Buffer.from('seen b\ndone\n'))
-    expect(sink.heard).toEqual(['progress', 'progress', 'completed'])
-    expect(sink.results).toEqual([{ isOk: true, text: 'yes' }])
-    expect(session.openTools).toEqual([])
-  })
-
-  test('P19: a throw of the host makes its line traffic, and reaches nothing else', () => {
-    const sink = new Recorder()
-    const session = spoken.open(sink, LIMITS)
-    session.push('stdout', Buffer.from('boom\nboom\nwork\n'))
-    expect(sink.heard).toEqual(['unknownFrame', 'progress'])
-    expect(sink.unknown).toEqual(['(classify failed)'])
   })
 })

@@ -66,18 +66,27 @@ export class AcpGate {
       if (isId(id) && this.#awaited.delete(id)) this.#pass(frame)
     } else if (!isId(id)) {
       if (method === '$/cancel_request') this.#pass(frame)
-    } else if (this.#open.size < OPEN_REQUESTS_MAX && !this.#open.has(id)) {
-      this.#open.add(id)
-      this.#pass(frame)
-    } else if (this.#refusals < REFUSALS_MAX) {
-      this.#refusals += 1
-      this.#options.write(`${JSON.stringify({ jsonrpc: '2.0', id, error: BUSY })}\n`)
+    } else if (!this.#open.has(id)) {
+      this.#admit(id, frame)
     }
   }
 
   close(): void {
     this.#controller?.close()
     this.#controller = null
+  }
+
+  #admit(id: Id, frame: unknown): void {
+    if (this.#open.size < OPEN_REQUESTS_MAX) {
+      this.#open.add(id)
+      this.#pass(frame)
+      return
+    }
+    // Nobody is asked: for the run it is answered, whether or not it is worth a line to an agent that asks like this.
+    this.#options.onAnswer(id)
+    this.#refusals += 1
+    if (this.#refusals > REFUSALS_MAX) return
+    this.#options.write(`${JSON.stringify({ jsonrpc: '2.0', id, error: BUSY })}\n`)
   }
 
   #pass(frame: unknown): void {

@@ -29,6 +29,7 @@ import type { AcpMethod, AcpOffers, AcpOptions } from './acp-options.js'
 
 const START_TIMEOUT_MS = 300_000
 const SETTLE_MS = 100
+const ENDED_EARLY = 'the agent ended before it was ready'
 const PERMISSION = 'session/request_permission'
 const TERMINAL = [
   'terminal/create',
@@ -166,14 +167,15 @@ export class AcpSession implements ProtocolSession {
     try {
       // Only a run that speaks ACP pays for the library, and for the schemas it brings.
       const sdk = await import('@agentclientprotocol/sdk')
-      if (this.#hasEnded) return failed('the agent ended before it was ready')
+      if (this.#hasEnded) return failed(ENDED_EARLY)
       this.#connection = this.#connect(sdk, desk, gate)
       const { agent } = this.#connection
-      const theirs = await agent.request('initialize', {
+      const ours: AcpSdk.InitializeRequest = {
         protocolVersion: sdk.PROTOCOL_VERSION,
         clientInfo: this.#options.client ?? { name: 'runwarden', version: 'unknown' },
         clientCapabilities: this.#capabilities(),
-      })
+      }
+      const theirs = await agent.request('initialize', ours)
       if (theirs.protocolVersion !== sdk.PROTOCOL_VERSION) {
         return failed(`the agent speaks version ${String(theirs.protocolVersion)} of ACP`)
       }
@@ -182,11 +184,16 @@ export class AcpSession implements ProtocolSession {
       const { sessionId } = await agent.request('session/new', { cwd: io.cwd, mcpServers: [...mcpServers] })
       if (modeId !== undefined) await agent.request('session/set_mode', { sessionId, modeId })
       await new Promise<void>((resolve) => io.clock.after(this.#options.settleMs ?? SETTLE_MS, resolve))
-      this.#conversation = { agent, sessionId }
-      return READY
+      return this.#begin({ agent, sessionId })
     } catch (error) {
-      return failed(this.#hasEnded ? 'the agent ended before it was ready' : messageOf(error))
+      return failed(this.#hasEnded ? ENDED_EARLY : messageOf(error))
     }
+  }
+
+  #begin(conversation: Conversation): ProtocolReply {
+    if (this.#hasEnded) return failed(ENDED_EARLY)
+    this.#conversation = conversation
+    return READY
   }
 
   #connect(sdk: Sdk, desk: PermissionDesk, gate: AcpGate): ClientConnection {

@@ -10,38 +10,26 @@ import type { Meaning } from './frame-meaning.js'
 import type { FrameTable } from './frame-table.js'
 import { endOfValue, firstElement, isArray, isObject, nextElement, skipSpace } from './json-scan.js'
 import { parseFrame } from './json-value.js'
-import { LineFramer } from '../line-framer.js'
+import { LineStreams } from '../line-streams.js'
+import type { LineLimits } from '../line-streams.js'
 import { TurnFacts } from './turn-facts.js'
 
 const BYTE_ORDER_MARK = 0xef
 const NO_FRAME = '(no frame)'
-
-export interface SessionLimits {
-  readonly maxLineBytes: number
-}
 
 export class FrameSession implements ProtocolSession {
   readonly facts: TurnFacts
   /** Is given every frame that is addressed to the library that speaks the protocol. */
   onAddressed: ((frame: unknown) => void) | null = null
   readonly #table: FrameTable
-  readonly #sink: ProtocolSink
-  readonly #framers: Readonly<Record<OutputStream, LineFramer>>
-  #wantsLines = false
+  readonly #streams: LineStreams
 
-  constructor(table: FrameTable, sink: ProtocolSink, { maxLineBytes }: SessionLimits) {
+  constructor(table: FrameTable, sink: ProtocolSink, limits: LineLimits) {
     this.#table = table
-    this.#sink = sink
     this.facts = new TurnFacts(sink)
-    this.#framers = {
-      stdout: new LineFramer(maxLineBytes, (bytes, start, end, isTruncated) => {
-        if (this.#wantsLines) this.#tell('stdout', bytes, start, end, isTruncated)
-        this.#take(bytes, start, end)
-      }),
-      stderr: new LineFramer(maxLineBytes, (bytes, start, end, isTruncated) => {
-        if (this.#wantsLines) this.#tell('stderr', bytes, start, end, isTruncated)
-      }),
-    }
+    this.#streams = new LineStreams(sink, limits, (stream, bytes, start, end) => {
+      if (stream === 'stdout') this.#take(bytes, start, end)
+    })
   }
 
   get openTools(): readonly OpenTool[] {
@@ -53,20 +41,13 @@ export class FrameSession implements ProtocolSession {
   }
 
   push(stream: OutputStream, chunk: Buffer): void {
-    this.#wantsLines = this.#sink.wantsLines()
-    this.#framers[stream].push(chunk)
+    this.#streams.push(stream, chunk)
     this.facts.flush()
   }
 
   end(): void {
-    this.#wantsLines = this.#sink.wantsLines()
-    this.#framers.stdout.end()
-    this.#framers.stderr.end()
+    this.#streams.end()
     this.facts.flush()
-  }
-
-  #tell(stream: OutputStream, bytes: Buffer, start: number, end: number, isTruncated: boolean): void {
-    this.#sink.line(stream, bytes.toString('utf8', start, end), isTruncated)
   }
 
   #take(bytes: Buffer, start: number, end: number): void {
