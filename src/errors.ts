@@ -17,6 +17,8 @@ export type RunwardenErrorCode =
   | 'store-unavailable'
   /** The store was written by a newer version of the library. */
   | 'store-too-new'
+  /** The process table could not be read completely: nothing can be said of a tree (INV-5). */
+  | 'unreadable'
   /** Something was found that the design says cannot be. A defect: please report it. */
   | 'invariant-broken'
 

@@ -6,7 +6,8 @@
  * Does not own: what counts as progress (the protocol) and what silence means (the run chart).
  * Invariants: INV-9 (frozen time and time the machine slept do not count), K1, K4, K12.
  */
-import type { TurnStamp } from '../machines/run/run.context.js'
+import type { RunContext, TurnStamp } from '../machines/run/run.context.js'
+import type { Transition } from './actor-role.js'
 import type { Cancel, Clock } from './ports.js'
 
 export interface WatchdogLimits {
@@ -134,4 +135,15 @@ export class ProgressClock {
       this.#isQuiet = true
     }
   }
+}
+
+/** The clock runs while a turn is open, and stands still while the tree is frozen (INV-9). */
+export const followTurns = (progress: ProgressClock, { before, after }: Transition): void => {
+  const was = before?.context as RunContext | undefined
+  const { attempt, generation, freeze, intent, outcome } = after.context as RunContext
+  if (intent !== null || outcome !== null) progress.stop()
+  else if (generation !== was?.generation) progress.begin(attempt, generation)
+  const wasFrozen = (was?.freeze ?? null) !== null
+  if (freeze !== null && !wasFrozen) progress.freeze()
+  if (freeze === null && wasFrozen) progress.thaw()
 }

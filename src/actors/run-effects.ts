@@ -3,12 +3,13 @@
  *
  * Each is idempotent under its key, except the launch, which is never done twice (R2): see machines/run/run.effects.ts.
  */
-import { RunwardenError } from '../errors.js'
+import { RunwardenError, messageOf } from '../errors.js'
 import type { RunContext, RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { AnyEventObject } from 'xstate'
 import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './progress-clock.js'
+import type { HostServices } from './actor-role.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
@@ -50,7 +51,7 @@ const launch = async (run: RunActor, attempt: number): Promise<void> => {
   await processActor.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
 }
 
-export const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {
+const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {
   const processActor = run.process
   switch (effect.type) {
     case 'admission.request':
@@ -86,4 +87,25 @@ export const performEffect = async (run: RunActor, effect: RunEffect): Promise<v
       // No public option leads here yet: a run that calls for these was not begun by this version.
       throw new RunwardenError('invariant-broken', `no adapter does ${effect.type}`)
   }
+}
+
+/** Does an effect and marks it done; one that failed stays due, and is done again by whoever takes the run up (R4). */
+export const doEffect = (
+  run: RunActor,
+  { commits, clock, logger }: HostServices,
+  { effect, rev, index }: { readonly effect: RunEffect; readonly rev: number; readonly index: number },
+): void => {
+  const startedAt = clock.wallMs()
+  const mark = (doneAt: number | null): void => {
+    commits.mark({ kind: 'run', actor: run.id, rev, index, startedAt, doneAt })
+  }
+  performEffect(run, effect).then(
+    () => {
+      mark(clock.wallMs())
+    },
+    (error: unknown) => {
+      logger.error({ run: run.id, effect: effect.type, error: messageOf(error) }, 'an effect failed')
+      mark(null)
+    },
+  )
 }

@@ -13,11 +13,11 @@ import type { RunEffect } from '../machines/run/run.effects.js'
 import { isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
 import type { RunCommand, RunFact } from '../machines/run/run.events.js'
 import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
-import type { FreezeOwner, Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
+import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
-import { performEffect } from './run-effects.js'
+import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, RunEvents } from './run-events.js'
@@ -25,7 +25,7 @@ import { RunOutput } from './run-output.js'
 import { newProcessActor } from './run-process.js'
 import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ProcessActor } from './process.actor.js'
-import { ProgressClock } from './progress-clock.js'
+import { ProgressClock, followTurns } from './progress-clock.js'
 import {
   executionRows,
   hasConfirmed,
@@ -253,10 +253,10 @@ export class RunActor implements ActorRole {
   committed(transition: Transition): void {
     const { intent, outcome, evidence } = transition.after.context as RunContext
     if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
-    this.#followClock(transition)
+    followTurns(this.progress, transition)
     if (transition.event.type === 'process.launched') this.#launchedAt = transition.at
     transition.effects.forEach((effect, index) => {
-      this.#perform(effect as RunEffect, transition.rev, index)
+      doEffect(this, this.#host, { effect: effect as RunEffect, rev: transition.rev, index })
     })
     if (hasSettled(transition) && outcome !== null) this.#settle(outcome)
     if (hasConfirmed(transition)) {
@@ -285,38 +285,4 @@ export class RunActor implements ActorRole {
     if (isForGood) this.#wantedEnd = 'cancel'
     else if (this.#wantedEnd === 'none') this.#wantedEnd = 'interrupt'
   }
-
-  #perform(effect: RunEffect, rev: number, index: number): void {
-    const startedAt = this.#host.clock.wallMs()
-    const mark = (doneAt: number | null): void => {
-      this.#host.commits.mark({ kind: 'run', actor: this.id, rev, index, startedAt, doneAt })
-    }
-    void performEffect(this, effect).then(
-      () => {
-        mark(this.#host.clock.wallMs())
-      },
-      (error: unknown) => {
-        this.#host.logger.error(
-          { run: this.id, effect: effect.type, error: messageOf(error) },
-          'an effect failed',
-        )
-        mark(null)
-      },
-    )
-  }
-
-  /** The progress clock runs while a turn is open, and stands still while the tree is frozen (INV-9). */
-  #followClock({ before, after }: Transition): void {
-    const { attempt, generation, freeze } = after.context as RunContext
-    const state = stateOf(after)
-    if (state.isSettled || state.intent !== null) this.progress.stop()
-    else if (generation !== (before?.context as RunContext | undefined)?.generation) {
-      this.progress.begin(attempt, generation)
-    }
-    const wasFrozen = ((before?.context as RunContext | undefined)?.freeze ?? null) !== null
-    if (freeze !== null && !wasFrozen) this.progress.freeze()
-    if (freeze === null && wasFrozen) this.progress.thaw()
-  }
 }
-
-export type { FreezeOwner }

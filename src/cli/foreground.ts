@@ -54,7 +54,9 @@ const endOnRequest = (run: Run, signals: AskingSignals): void => {
     if (count <= 2) interrupt(run, { by: 'signal', reason: signal, force: count === 2 })
   })
   stdout.onClosed(() => {
-    interrupt(run, { by: 'cli', reason: `nobody reads the output any more (${stdout.closedBy ?? ''})` })
+    const why = stdout.closedBy ?? ''
+    const reason = why === 'EPIPE' ? 'nobody reads the output any more' : 'the output cannot be written'
+    interrupt(run, { by: 'cli', reason: `${reason} (${why})` })
   })
 }
 

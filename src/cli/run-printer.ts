@@ -4,7 +4,7 @@
  * Does not own: the end. `settled` and `confirmed` are printed by the verb, last, when no output can follow them.
  */
 import type { Run, RunEventOut } from '../index.js'
-import { printJson } from './output.js'
+import { clean, printJson } from './output.js'
 import { unconfirmedNote } from './run-messages.js'
 import type { StatusLine } from './status-line.js'
 import { stderr, stdout } from './streams.js'
@@ -24,7 +24,7 @@ export const notesOn = (status: StatusLine, isQuiet: boolean): Notes => ({
   say: async (text) => {
     if (isQuiet) return
     await status.hide()
-    await stderr.write(`runwarden: ${text}\n`)
+    await stderr.write(`runwarden: ${clean(text)}\n`)
   },
 })
 

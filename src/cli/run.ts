@@ -7,7 +7,7 @@ import { formatDuration, parseDuration } from './durations.js'
 import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
 import { awaitEnd, awaitPrinted } from './foreground.js'
 import type { End } from './foreground.js'
-import { printJson } from './output.js'
+import { clean, printJson } from './output.js'
 import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote } from './run-messages.js'
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
@@ -92,7 +92,7 @@ const sayEnd = async (run: Run, end: End, elapsedMs: number, notes: Notes): Prom
   if (!end.isConfirmed) {
     await stderr.write(`runwarden: ${unconfirmedNote(run.id, run.state.survivors)}\n`)
   } else if (isLaunchFailure(end.outcome)) {
-    await stderr.write(`runwarden: ${end.outcome.message}\n`)
+    await stderr.write(`runwarden: ${clean(end.outcome.message)}\n`)
   } else if (stderr.isTerminal || !speaksForItself(end.outcome)) {
     const parts = [
       outcomeText(end.outcome),

@@ -19,11 +19,22 @@ interface Elsewhere {
 }
 
 /** A run in another process, over a store that this one can open. */
-const runElsewhere = async (name: string): Promise<Elsewhere> => {
+const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewhere> => {
   const database = join(tempDir(), 'runs.db')
   const { ledger, env } = withLedger()
   const runner = startCli(
-    ['run', '--db', database, '--id', 'r1', '--json', '--term-grace', '300ms', '--', ...fixtureCommand(name)],
+    [
+      'run',
+      '--db',
+      database,
+      '--id',
+      'r1',
+      '--json',
+      '--term-grace',
+      termGrace,
+      '--',
+      ...fixtureCommand(name),
+    ],
     { ...process.env, ...env },
   )
   onTestFinished(() => endTree(ledger))
@@ -95,6 +106,24 @@ describe('recovery', () => {
     const { transitions } = await engine.history('r1')
     expect(transitions.filter(({ event }) => event === 'run.interrupt')).toHaveLength(1)
     expect(new Set(transitions.map(({ rev }) => rev)).size).toBe(transitions.length)
+  })
+
+  it('R4: a step of the ladder that the dead engine had committed is done again, and the ladder goes on where it was', async () => {
+    const elsewhere = await runElsewhere('stubborn-agent', '60s')
+    process.kill(elsewhere.runner.pid, 'SIGINT')
+    await waitFor(() => elsewhere.runner.stdout().includes('"term-sent"'), {
+      deadlineMs: 20_000,
+      what: 'TERM is sent',
+    })
+    await killRunner(elsewhere)
+    const engine = await openTestEngine({ database: elsewhere.database })
+    const terms = (): number =>
+      readLedger(elsewhere.ledger).signals.filter(({ signal }) => signal === 'SIGTERM').length
+    const before = terms()
+    await waitFor(() => terms() > before, { deadlineMs: 10_000, what: 'TERM is sent again' })
+    expect(engine.run('r1')?.state).toMatchObject({ process: 'term-sent', work: 'open.interrupting' })
+    expect((await engine.stop({ run: 'r1' }, { force: true })).runs[0]?.status).toBe('confirmed')
+    expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
   })
 
   it('R9: a snapshot of an unknown chart version is refused by name, and touched by nothing', async () => {

@@ -11,4 +11,23 @@ export interface Exemption {
 export const fileLinesMax = 300
 export const functionLinesMax = 70
 
-export const exemptions: readonly Exemption[] = []
+export const exemptions: readonly Exemption[] = [
+  {
+    what: 'src/adapters/store/migrations.ts#up',
+    reason: 'the schema as data: a released migration is one piece and is never edited',
+  },
+  {
+    what: 'src/machines/run/run.setup.ts',
+    reason:
+      'the vocabulary of one chart: XState types guards, delays and actions only where they stand together',
+  },
+  {
+    what: 'src/adapters/store/kysely-store.ts',
+    reason:
+      'one class implements one port, a short query a method; the write path and the row mapping are apart',
+  },
+  {
+    what: 'src/engine.ts',
+    reason: 'the public door of the engine: half of it is what its methods promise',
+  },
+]

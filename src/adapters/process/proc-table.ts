@@ -6,6 +6,7 @@
  * that lived at that listing was missed, however fast it forks (C3). A listing alone proves nothing: by the time a short-lived process
  * is examined, it may have been replaced by a child that the listing does not name.
  */
+import { RunwardenError, messageOf } from '../../errors.js'
 import { isAlive, listPids, readEnvironment, readLimitMark, readStat } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
@@ -50,7 +51,8 @@ export class ProcSnapshot {
     if (known.cookies.includes(marks.cookie)) return true
     if (marks.limit !== null) return known.limit === marks.limit
     // INV-5: without the limit mark the cookie is all there is, and what cannot be read is not "unmarked".
-    if (known.isUnknown) throw new RangeError(`process ${String(stat.pid)} cannot be judged yet`)
+    if (known.isUnknown)
+      throw new RunwardenError('unreadable', `process ${String(stat.pid)} cannot be judged yet`)
     return false
   }
 }
@@ -67,7 +69,7 @@ export class ProcTable {
         try {
           resolve(this.#read())
         } catch (error) {
-          reject(error instanceof Error ? error : new RangeError(String(error)))
+          reject(new RunwardenError('unreadable', messageOf(error), { cause: error }))
         }
       })
     })
@@ -89,7 +91,7 @@ export class ProcTable {
         this.#examine(pid, byPid, marks)
       }
     }
-    throw new RangeError('processes come faster than they can be listed')
+    throw new RunwardenError('unreadable', 'processes come faster than they can be listed')
   }
 
   /** A process that vanishes meanwhile is left out: what it has forked is in the next listing. */

@@ -1,6 +1,6 @@
 /** Membership and signals, on the real process table. */
 import { spawn } from 'node:child_process'
-import { readlinkSync } from 'node:fs'
+import { closeSync, readlinkSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessIdentity } from '../../../src/actors/ports.js'
 import {
@@ -10,6 +10,7 @@ import {
   parseStat,
   readStat,
 } from '../../../src/adapters/process/proc-fs.js'
+import { libc } from '../../../src/adapters/process/libc.js'
 import { createProcessPort } from '../../../src/adapters/process/process-port.js'
 import { ProcTable } from '../../../src/adapters/process/proc-table.js'
 import { signalMembers } from '../../../src/adapters/process/signal.js'
@@ -203,5 +204,47 @@ describe('membership', () => {
       launchedAt: 0,
     })
     expect(await adopted.scan()).toEqual([])
+  })
+})
+
+describe('what reaches a process', () => {
+  it('C4: a stopped process gets its TERM only through the CONT that follows', async () => {
+    const port = createProcessPort('group+marks')
+    const spec = {
+      runId: 'r',
+      attempt: 1,
+      command: ['sleep', '60'],
+      cwd: '/',
+      env: { PATH: process.env['PATH'] },
+      stdin: 'ignore' as const,
+    }
+    const execution = await port.launch({ ...spec, marks: port.mintMarks() })
+    const stateOf = async (): Promise<string | undefined> => (await execution.scan())[0]?.state
+    execution.signal('SIGSTOP', await execution.scan())
+    await waitFor(async () => (await stateOf()) === 'T', { deadlineMs: 5_000, what: 'it is stopped' })
+    execution.signal('SIGTERM', await execution.scan())
+    expect(await stateOf()).toBe('T')
+    execution.signal('SIGCONT', await execution.scan())
+    expect(await execution.exited).toEqual({ exitCode: null, signal: 'SIGTERM' })
+  })
+
+  it('C7: a signal goes through a pidfd where the kernel has one', () => {
+    const kernel = libc()
+    const { pid, identity } = sleeper()
+    const fd = kernel?.openPidfd(pid) ?? -1
+    expect(kernel === null || fd >= 0).toBe(true)
+    if (fd >= 0) closeSync(fd)
+    const member = { pid, startTicks: identity.startTicks, state: 'S', name: 'sleep' }
+    expect(signalMembers('SIGSTOP', [member])).toEqual([])
+    expect(signalMembers('SIGCONT', [member])).toEqual([])
+  })
+
+  it('C3: one complete look misses nothing that lived at its last listing, however fast it forks', async () => {
+    const table = new ProcTable()
+    const before = await table.look()
+    const children = Array.from({ length: 30 }, sleeper)
+    const after = await table.look()
+    for (const { pid } of children) expect(after.find(pid)).toBeDefined()
+    expect(before.find(children[0]?.pid ?? 0)).toBeUndefined()
   })
 })

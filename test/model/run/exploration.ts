@@ -12,7 +12,7 @@ import { runModel } from './model.js'
 import type { Features, RunModel, RunModelOptions } from './model.js'
 import type { Mode } from './offers.js'
 
-export const MAX_STATES = 20_000
+const MAX_STATES = 20_000
 
 /** Each feature on and off, one-shot and interactive, with and without a second candidate. */
 export const POLICIES: Readonly<Record<string, Features>> = {

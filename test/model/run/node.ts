@@ -105,13 +105,12 @@ export const isSettled = ({ work }: RunNode): boolean => work.startsWith('settle
 export const isTurnOpen = ({ work }: RunNode): boolean =>
   work === 'open.accepted' || work.startsWith('open.active.')
 export const isEnding = ({ context }: RunNode): boolean => context.intent !== null
-export const isDelivered = ({ delivery }: RunNode): boolean =>
-  delivery === 'delivered' || delivery === 'suppressed'
+const isDelivered = ({ delivery }: RunNode): boolean => delivery === 'delivered' || delivery === 'suppressed'
 /** Settled, confirmed and delivered: nothing of the run will ever happen again. */
 export const isDone = (node: RunNode): boolean =>
   isSettled(node) && node.process === 'confirmed' && isDelivered(node)
 /** States of the process region with an execution behind them. */
-export const LADDER = ['asking', 'term-sent', 'kill-sent', 'unconfirmed'] as const
-export const isInLadder = ({ process }: RunNode): boolean => (LADDER as readonly string[]).includes(process)
+const LADDER = ['asking', 'term-sent', 'kill-sent', 'unconfirmed'] as const
+const isInLadder = ({ process }: RunNode): boolean => (LADDER as readonly string[]).includes(process)
 export const holdsTree = (node: RunNode): boolean =>
   node.process === 'alive' || node.process === 'frozen' || isInLadder(node)

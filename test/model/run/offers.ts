@@ -29,7 +29,7 @@ const EXITS: readonly (readonly [string, ExitStatus])[] = [
   ['7', { exitCode: 7, signal: null }],
   ['SIGKILL', { exitCode: null, signal: 'SIGKILL' }],
 ]
-export const SURVIVOR = { pid: 77, startTicks: 1, state: 'D', name: 'stuck' } as const
+const SURVIVOR = { pid: 77, startTicks: 1, state: 'D', name: 'stuck' } as const
 const BOTH = [false, true] as const
 
 const ordered = (force: boolean) => ({ by: 'tester', reason: 'because', force })

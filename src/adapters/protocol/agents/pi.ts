@@ -3,6 +3,7 @@ import type { Protocol } from '../../../actors/ports.js'
 import type { Dialect } from '../frames/driven-session.js'
 import { drivenProtocol, frameProtocol } from '../frames/frame-protocol.js'
 import { FrameTable, by } from '../frames/frame-table.js'
+import type { Entry } from '../frames/frame-table.js'
 import {
   CANCEL_ACKNOWLEDGED,
   COMPLETION_SIGNAL,
@@ -18,6 +19,7 @@ import {
   toolOpened,
   toolUpdated,
 } from '../frames/frame-meaning.js'
+import type { Meaning } from '../frames/frame-meaning.js'
 import { listAt, numberAt, textAt, valueAt } from '../frames/json-value.js'
 import type { PermissionOption, PermissionOptions } from '../frames/permission-desk.js'
 
@@ -31,10 +33,10 @@ const answerText = (frame: unknown): string | undefined => {
 const failed = standing((frame) => ({ isOk: false, text: textAt(frame, 'message.errorMessage') }))
 
 /** A message whose request failed is told like any other, with nothing in it. */
-const ofAssistant = (whenWell: typeof PROGRESS) =>
+const ofAssistant = (whenWell: Meaning): Entry =>
   by('message.stopReason', { error: failed, aborted: failed }, { other: whenWell, absent: whenWell })
 
-const byRole = (assistant: ReturnType<typeof ofAssistant>) =>
+const byRole = (assistant: Entry): Entry =>
   by(
     'message.role',
     { assistant, toolResult: PROGRESS, user: USER_ECHO, system: USER_ECHO },

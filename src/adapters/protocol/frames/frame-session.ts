@@ -86,7 +86,7 @@ export class FrameSession implements ProtocolSession {
 }
 
 /** The one place where a meaning becomes a fact. */
-export const applyMeaning = (facts: TurnFacts, meaning: Meaning, frame: unknown): void => {
+const applyMeaning = (facts: TurnFacts, meaning: Meaning, frame: unknown): void => {
   switch (meaning.is) {
     case 'traffic':
     case 'user-echo':

@@ -18,6 +18,7 @@ import {
 } from './json-scan.js'
 import { UNKNOWN } from './frame-meaning.js'
 import type { Meaning } from './frame-meaning.js'
+import { HeadMemo } from './head-memo.js'
 
 export type Entry = Meaning | Choice
 
@@ -129,17 +130,9 @@ const compile = (entry: Entry): Node =>
     ? { choice: new CompiledChoice(entry), meaning: UNKNOWN }
     : { choice: null, meaning: entry }
 
-/** A shorter head is read again as fast as it is compared; a longer one is not worth keeping. */
-const HEAD_BYTES_MIN = 40
-const HEAD_BYTES_MAX = 1_024
-/** One byte that differs between most heads of one length, looked at first. */
-const TELLING_BYTE = 12
-
 export class FrameTable {
   readonly #root: Node
-  /** The head of the last frame: frames of one type come in rows, and whatever follows it, the same head means the same. */
-  #head = Buffer.alloc(0)
-  #headMeaning: Meaning = UNKNOWN
+  readonly #memo = new HeadMemo()
 
   constructor(entry: Entry) {
     this.#root = compile(entry)
@@ -147,16 +140,7 @@ export class FrameTable {
 
   /** What the frame in `bytes[start, end)`, which begins with a brace, is. */
   meaningOf(bytes: Buffer, start: number, end: number): Meaning {
-    if (this.#isHead(bytes, start, end)) return this.#headMeaning
-    readUpTo = start
-    let node = this.#root
-    while (node.choice !== null) node = node.choice.pick(bytes, start, end)
-    const headBytes = readUpTo - start
-    if (readUpTo < end && headBytes >= HEAD_BYTES_MIN && headBytes <= HEAD_BYTES_MAX) {
-      this.#head = Buffer.from(bytes.subarray(start, readUpTo))
-      this.#headMeaning = node.meaning
-    }
-    return node.meaning
+    return this.#memo.recall(bytes, start, end) ?? this.#decide(bytes, start, end)
   }
 
   /** What an unknown frame calls itself: the values on the way to where the table had no more to say. */
@@ -171,11 +155,11 @@ export class FrameTable {
     return names.length === 0 ? 'no type' : names.join(':')
   }
 
-  #isHead(bytes: Buffer, start: number, end: number): boolean {
-    const head = this.#head
-    const headEnd = start + head.length
-    if (head.length === 0 || headEnd > end) return false
-    if (bytes[headEnd - TELLING_BYTE] !== head[head.length - TELLING_BYTE]) return false
-    return bytes.compare(head, 0, head.length, start, headEnd) === 0
+  #decide(bytes: Buffer, start: number, end: number): Meaning {
+    readUpTo = start
+    let node = this.#root
+    while (node.choice !== null) node = node.choice.pick(bytes, start, end)
+    if (readUpTo < end) this.#memo.remember(bytes, start, readUpTo, node.meaning)
+    return node.meaning
   }
 }

@@ -88,11 +88,11 @@ export const isAt = (bytes: Buffer, at: number, word: Uint8Array): boolean => {
 }
 
 /** Whether the string whose content begins at `at` says exactly `word`. */
-export const isWord = (bytes: Buffer, at: number, end: number, word: Uint8Array): boolean =>
+const isWord = (bytes: Buffer, at: number, end: number, word: Uint8Array): boolean =>
   at + word.length < end && bytes[at + word.length] === QUOTE && isAt(bytes, at, word)
 
 /** The position of the value of `key` among the members that begin at `at`, behind a brace or a comma; -1 when it is not there. */
-export const findMember = (bytes: Buffer, at: number, end: number, key: Uint8Array): number => {
+const findMember = (bytes: Buffer, at: number, end: number, key: Uint8Array): number => {
   at = skipSpace(bytes, at, end)
   while (at < end && bytes[at] === QUOTE) {
     const isFound = isWord(bytes, at + 1, end, key)

@@ -11,7 +11,7 @@ import type { Completion, Standing, ToolLook } from './frame-meaning.js'
 import { OpenTools } from './open-tools.js'
 
 /** More text than this of a result is in the log only: a result is stored with its run. */
-export const RESULT_CHARS_MAX = 64 * 1024
+const RESULT_CHARS_MAX = 64 * 1024
 const QUESTIONS_MAX = 256
 const UNKNOWN_TYPES_MAX = 64
 const TYPE_CHARS_MAX = 80

@@ -74,7 +74,7 @@ export const effectsOf = ({ effects }: RunEdge, prefix: string) =>
 export const isOver = ({ context }: RunNode): boolean => context.intent !== null || context.outcome !== null
 
 /** Whether a next attempt waits for the present tree to be gone. */
-export const isAttemptDue = (node: RunNode): boolean =>
+const isAttemptDue = (node: RunNode): boolean =>
   !isOver(node) && node.context.attempt > node.context.executionAttempt
 
 /** The execution is gone: the next attempt waits for its admission, or nothing is left. */

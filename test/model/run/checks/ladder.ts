@@ -154,8 +154,7 @@ const steps: readonly RunCheck[] = [
   onEvent('P8', 'survivors are named, and the run stays unconfirmed', ['process.survived'], (edge, event) => {
     const { before, after } = edge
     const lastError = event.error ?? before.context.lastError
-    const isNamed =
-      isSame(after.context.survivors, event.survivors) && after.context.lastError === lastError
+    const isNamed = isSame(after.context.survivors, event.survivors) && after.context.lastError === lastError
     return after.process === 'unconfirmed' && isNamed
   }),
   onEvent('P8', 'a failed signal is noted and moves nothing', ['process.signal-failed'], (edge) => {
