@@ -103,6 +103,7 @@ export class Engine {
   /** @internal Recovery comes before anything is admitted. */
   async open(recover: 'interrupt' | false): Promise<void> {
     await this.#registry.begin()
+    await this.#elsewhere.abandonOrdersOfTheDead()
     this.#filed.start()
     this.#beat()
     if (recover === 'interrupt') {
@@ -252,7 +253,8 @@ export class Engine {
     const { host } = this.#parts
     const left = await this.#registry.close(runs, deadlineMs)
     this.#cancelHeartbeat()
-    await this.#filed.close()
+    // Runs that are left owe answers that will not come.
+    await this.#filed.close(left.length > 0 ? 0 : host.commitDeadlineMs)
     for (const run of this.#registry.runs.values()) run.leave()
     await host.commits.close(host.commitDeadlineMs)
     if (!host.commits.isDegraded) host.spool?.discard()
@@ -279,7 +281,9 @@ export class Engine {
   }
 
   async #begin(run: RunActor): Promise<void> {
-    const begun = await run.begin()
+    let begun = await run.begin()
+    // A fence whose engine died holds nobody up.
+    if (begun === 'fenced' && (await this.#elsewhere.abandonOrdersOfTheDead())) begun = await run.begin()
     if (begun === 'exists') throw this.#exists(run.id)
     if (begun === 'fenced') {
       throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
@@ -320,13 +324,22 @@ export class Engine {
     })
   }
 
+  /** Runs that showed progress since the last beat. */
+  #recentProgress(): { readonly runId: string; readonly lastProgressAt: number }[] {
+    const since = this.#parts.host.clock.wallMs() - 2 * HEARTBEAT_MS
+    return [...this.#registry.runs.values()].flatMap(({ id, progress }) => {
+      const { lastProgressAt } = progress
+      return lastProgressAt !== null && lastProgressAt >= since ? [{ runId: id, lastProgressAt }] : []
+    })
+  }
+
   #beat(): void {
     const { host } = this.#parts
     this.#cancelHeartbeat = host.clock.after(
       HEARTBEAT_MS,
       () => {
         host.store
-          .heartbeat(this.id, host.clock.wallMs())
+          .heartbeat(this.id, host.clock.wallMs(), this.#recentProgress())
           .catch((error: unknown) => {
             host.logger.warn({ error: messageOf(error) }, 'a heartbeat could not be written')
           })

@@ -175,8 +175,13 @@ export const openEngineOver = async (
     },
   })
   if (spool !== null) await replaySpools(store, spool, processes)
-  await engine.open(options.recover)
-  return engine
+  try {
+    await engine.open(options.recover)
+    return engine
+  } catch (error) {
+    await engine.close({ runs: 'leave', deadlineMs: 0 }).catch(() => undefined)
+    throw error
+  }
 }
 
 /**

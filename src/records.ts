@@ -1,4 +1,5 @@
 /** Reads what the store holds, as a host sees it. */
+import { setTimeout as wait } from 'node:timers/promises'
 import type { ExecutionRow, NoticeRow, StorePort, StoredOrder, StoredRun } from './actors/store.ports.js'
 import { isConfirmed } from './machines/run/run.headline.js'
 import type { RunContext } from './machines/run/run.context.js'
@@ -100,6 +101,9 @@ const toSummary = ({ row, head }: StoredRun, execution: ExecutionRow | undefined
   settledAt: head.settledAt,
 })
 
+/** How often a follower looks for the launch. */
+const FOLLOW_WAIT_MS = 50
+
 export class Records {
   readonly #store: StorePort
 
@@ -153,9 +157,17 @@ export class Records {
   /** What the run wrote, in order; with `follow`, until it is confirmed. Throws `unknown-run`, and `refused` where no log was kept. */
   async *logs(runId: string, options: { readonly follow?: boolean } = {}): AsyncGenerator<LogPiece> {
     await this.#find(runId)
-    const [last] = [...(await this.#store.executionsOf([runId]))].reverse()
+    let last = await this.#lastExecution(runId)
+    while (last === undefined && options.follow === true && !(await this.#isOver(runId))) {
+      await wait(FOLLOW_WAIT_MS)
+      last = await this.#lastExecution(runId)
+    }
     if (last?.logPath == null) throw new RunwardenError('refused', `run ${runId}: no log was kept`)
     yield* readLog(last.logPath, options.follow === true ? () => this.#isOver(runId) : undefined)
+  }
+
+  async #lastExecution(runId: string): Promise<ExecutionRow | undefined> {
+    return (await this.#store.executionsOf([runId])).at(-1)
   }
 
   async #isOver(runId: string): Promise<boolean> {

@@ -43,7 +43,7 @@ export interface ActorRole {
   /** After the commit: do the effects, tell the observers. Must not throw. */
   committed(transition: Transition): void
   /** The chart itself failed on an event (F). */
-  faulted(error: unknown): void
+  faulted(error: unknown, event: AnyEventObject): void
   /** Another engine owns the actor now (S3). */
   disowned(): void
 }

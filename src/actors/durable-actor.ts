@@ -139,7 +139,7 @@ export class DurableActor {
         { actor: this.id, event: letter.event.type, error: messageOf(error) },
         'a chart failed',
       )
-      this.#role.faulted(error)
+      this.#role.faulted(error, letter.event)
       return 'unrecorded'
     }
   }
@@ -209,9 +209,17 @@ export class DurableActor {
     const verdict = await Promise.race([durable, ahead.taken])
     ahead.cancel()
     if (verdict === 'spooled') {
-      void durable.then((late) => {
-        if (late === 'stale') void this.#reload(write)
-      })
+      durable.then(
+        (late) => {
+          if (late === 'stale') void this.#reload(write)
+        },
+        (error: unknown) => {
+          this.#host.logger.error(
+            { actor: this.id, error: messageOf(error) },
+            'a spooled transition was refused',
+          )
+        },
+      )
       return 'committed'
     }
     return verdict

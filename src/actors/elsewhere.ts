@@ -5,7 +5,7 @@
  * Does not own: what happens to a run once it is held here (the registry).
  * Invariants: INV-13, R2, R3, R5 (only a provably dead engine's runs are taken, and once), R9 (an unknown chart version is not touched).
  */
-import { RunwardenError, messageOf } from '../errors.js'
+import { messageOf } from '../errors.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
@@ -47,7 +47,13 @@ const recordOf = (execution: ExecutionRow & { readonly runId: string }): Executi
 const factsOf = (record: ExecutionRecord | null, logPath: string | null): ExecutionFacts | null =>
   record === null
     ? null
-    : { marks: record.marks, containment: record.containment, logPath, identity: record.identity }
+    : {
+        marks: record.marks,
+        containment: record.containment,
+        logPath,
+        identity: record.identity,
+        launchedAt: record.launchedAt,
+      }
 
 const doneLine = ({ row, head }: StoredRun): StopLine => {
   const outcome = head.outcome === null ? null : (JSON.parse(head.outcome) as { status: string })
@@ -61,6 +67,17 @@ const doneLine = ({ row, head }: StoredRun): StopLine => {
   }
 }
 
+/** R9: another version's snapshot is another language; it is named, and touched by nothing. */
+const unknownVersion = ({ row, machineVersion }: StoredRun): string =>
+  `run ${row.id} was recorded with version ${String(machineVersion)} of the run chart; this library knows ${String(RUN_MACHINE_VERSION)}`
+
+const refusedLine = (run: StoredRun): StopLine => ({
+  ...doneLine(run),
+  status: 'refused',
+  isLive: true,
+  error: unknownVersion(run),
+})
+
 export class Elsewheres {
   readonly #options: ElsewhereOptions
 
@@ -73,16 +90,20 @@ export class Elsewheres {
     const { host, isHeld } = this.#options
     const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
     const strangers = stored.filter(({ row }) => !isHeld(row.id))
-    const done = strangers.filter(({ head }) => head.doneAt !== null).map(doneLine)
+    const answered = strangers.filter(({ head }) => head.doneAt !== null).map(doneLine)
     const takenOver: RunActor[] = []
     const owned: { runId: string; work: string; owner: string }[] = []
     const engines = await this.#engines()
     for (const run of strangers.filter(({ head }) => head.doneAt === null)) {
+      if (run.machineVersion !== RUN_MACHINE_VERSION) {
+        answered.push(refusedLine(run))
+        continue
+      }
       const taken = await this.#takeOver(run, engines)
       if (taken === null) owned.push({ runId: run.row.id, work: 'open', owner: run.owner })
       else takenOver.push(taken)
     }
-    return { takenOver, owned, done }
+    return { takenOver, owned, answered }
   }
 
   /** R3: takes every run whose engine is provably dead. */
@@ -100,6 +121,21 @@ export class Elsewheres {
     return taken
   }
 
+  /** Orders whose engine died with them fence nothing any more. True when one was lifted. */
+  async abandonOrdersOfTheDead(): Promise<boolean> {
+    const { store, clock } = this.#options.host
+    const orders = await store.openOrders()
+    if (orders.length === 0) return false
+    const engines = await this.#engines()
+    let hasLifted = false
+    for (const { orderId, owner } of orders) {
+      if ((await this.#judge(engines.get(owner))) !== 'gone') continue
+      await store.abandonOrder(orderId, clock.wallMs())
+      hasLifted = true
+    }
+    return hasLifted
+  }
+
   /** Feeds the answers of other engines to a call; an engine that dies while it owes one loses its runs to this engine. */
   follow(call: StopCall): () => void {
     const { host } = this.#options
@@ -115,9 +151,12 @@ export class Elsewheres {
       } catch (error) {
         host.logger.warn({ error: messageOf(error) }, 'the answers of other engines could not be read')
       }
-      if (!isOver) cancel = host.clock.after(FOLLOW_WAIT_MS, () => void look())
+      if (!isOver) wait()
     }
-    cancel = host.clock.after(FOLLOW_WAIT_MS, () => void look())
+    const wait = (): void => {
+      cancel = host.clock.after(FOLLOW_WAIT_MS, () => void look(), { isBackground: true })
+    }
+    wait()
     return () => {
       isOver = true
       cancel()
@@ -153,11 +192,8 @@ export class Elsewheres {
     const isOurs = stored.owner === host.engineId
     if (!isOurs && (await this.#judge(engines.get(stored.owner))) !== 'gone') return null
     if (stored.machineVersion !== RUN_MACHINE_VERSION) {
-      // R9: another version's snapshot is another language.
-      throw new RunwardenError(
-        'refused',
-        `run ${runId} was recorded with version ${String(stored.machineVersion)} of the run chart; this library knows ${String(RUN_MACHINE_VERSION)}`,
-      )
+      host.logger.error({ run: runId }, `a run is left alone: ${unknownVersion(stored)}`)
+      return null
     }
     if (!isOurs && !(await host.store.takeOver(runId, stored.owner, host.engineId))) return null
     // Read again: the dead engine's last write may have come between the first look and the take-over.
@@ -184,7 +220,7 @@ export class Elsewheres {
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */
   async #reconcile(run: RunActor, record: ExecutionRecord): Promise<void> {
-    const processActor = run.newProcess(record.attempt)
+    const processActor = run.newProcess(record.attempt, { isAdopted: true })
     await processActor.adopt(record)
     switch (run.state.process) {
       case 'launching':

@@ -27,15 +27,12 @@ export class EventStream<T extends { readonly type: string }> implements AsyncIt
 
   push(event: T): void {
     if (this.#isEnded) return
-    const give = this.#waiting.shift()
-    if (give !== undefined) {
-      give({ done: false, value: event })
-    } else if (this.#events.length >= EVENTS_MAX && this.#isDroppable(event)) {
+    if (this.#events.length >= EVENTS_MAX && this.#isDroppable(event)) {
       this.#dropped += 1
-    } else {
-      this.#noteDropped()
-      this.#events.push(event)
+      return
     }
+    this.#noteDropped()
+    this.#give(event)
   }
 
   end(): void {
@@ -67,9 +64,16 @@ export class EventStream<T extends { readonly type: string }> implements AsyncIt
     return this
   }
 
+  #give(event: T): void {
+    const give = this.#waiting.shift()
+    if (give === undefined) this.#events.push(event)
+    else give({ done: false, value: event })
+  }
+
   #noteDropped(): void {
     if (this.#dropped === 0) return
-    this.#events.push(this.#droppedEvent(this.#dropped))
+    const count = this.#dropped
     this.#dropped = 0
+    this.#give(this.#droppedEvent(count))
   }
 }

@@ -37,11 +37,17 @@ export class FiledOrders {
     )
   }
 
-  /** Answers on their way are written before this resolves. */
-  async close(): Promise<void> {
+  /** Answers that are there are written before this resolves; one that a left run owes is not waited for longer than `deadlineMs`. */
+  async close(deadlineMs: number): Promise<void> {
     this.#isClosed = true
     this.#cancel()
-    await Promise.all(this.#answering)
+    await new Promise<void>((resolve) => {
+      const cancel = this.#host.clock.after(deadlineMs, resolve)
+      void Promise.all(this.#answering).then(() => {
+        cancel()
+        resolve()
+      })
+    })
   }
 
   async #look(): Promise<void> {

@@ -127,6 +127,7 @@ export class GroupCommit {
 
   #fail(error: unknown, batch: readonly Pending[], marks: readonly EffectMark[]): void {
     if (!this.#store.isPassing(error)) {
+      if (batch.length > 0) this.#marks = [...marks, ...this.#marks]
       this.#isolate(error, batch)
       return
     }

@@ -107,7 +107,9 @@ export class ProgressClock {
     this.#wait(this.#lastMs + limitMs - this.#clock.monotonicMs())
   }
 
-  #wait(delayMs: number): void {
+  /** Never longer than the gap that it must notice. */
+  #wait(leftMs: number): void {
+    const delayMs = Math.min(leftMs, SLEEP_GAP_MS)
     const expectedMs = this.#clock.monotonicMs() + delayMs
     this.#cancel = this.#clock.after(delayMs, () => {
       const lateMs = this.#clock.monotonicMs() - expectedMs

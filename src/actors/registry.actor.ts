@@ -41,8 +41,8 @@ export interface Elsewhere {
   /** Taken over from dead engines, and held here now. */
   readonly takenOver: readonly RunActor[]
   readonly owned: readonly OwnedElsewhere[]
-  /** Done already: there is nothing left to end. */
-  readonly done: readonly StopLine[]
+  /** Lines that need no waiting: of runs that are done, and of those that cannot be taken. */
+  readonly answered: readonly StopLine[]
 }
 
 export interface RegistryOptions {
@@ -62,6 +62,7 @@ export interface RunIdentity {
 }
 
 const LADDER_SLACK_MS = 5_000
+const LOOKUP_MAX_MS = 5_000
 /** The ladder of a run whose policy is not known here. */
 const UNKNOWN_LADDER_MS = 7_000
 
@@ -159,8 +160,9 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
    * Never rejects because a process would not die; rejects `unknown-run` when the scope names a run that is nowhere.
    */
   async stop(scope: StopScope, request: StopRequest): Promise<StopReceipt> {
+    const calledMs = this.#host.clock.monotonicMs()
     const call = this.#open(scope, request)
-    const { lookup, ...elsewhere } = await this.#lookUp(scope)
+    const { lookup, ...elsewhere } = await this.#lookUp(scope, request.timeoutMs)
     for (const run of elsewhere.takenOver) call.tell(run)
     const missing = this.#missing(call, elsewhere, lookup)
     if (missing.length > 0) {
@@ -170,11 +172,14 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     }
     const stopFollowing = this.#options.followElsewhere(call)
     await call.dispatch({ ...elsewhere, lookup })
-    const isAnswered = await call.settled(request.timeoutMs ?? this.#defaultTimeoutMs(call, elsewhere))
-    stopFollowing()
+    const timeoutMs = request.timeoutMs ?? this.#defaultTimeoutMs(call, elsewhere)
+    const isAnswered = await call.settled(timeoutMs - (this.#host.clock.monotonicMs() - calledMs))
     const receipt = call.receipt()
     // INV-11: the receipt is given now; the order goes on until every run has answered.
-    const end = call.recorded().then(() => this.#lift(call))
+    const end = call.recorded().then(async () => {
+      stopFollowing()
+      await this.#lift(call)
+    })
     if (isAnswered) await end
     return receipt
   }
@@ -190,21 +195,34 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     return call
   }
 
-  async #lookUp(scope: StopScope): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
+  async #lookUp(
+    scope: StopScope,
+    timeoutMs = LOOKUP_MAX_MS,
+  ): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
     const isAllHere = scope.runIds?.every((runId) => this.runs.has(runId)) ?? false
-    if (isAllHere) return { takenOver: [], owned: [], done: [], lookup: 'complete' }
+    if (isAllHere) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
-      return { ...(await this.#options.findElsewhere(scope)), lookup: 'complete' }
+      return { ...(await this.#inTime(this.#options.findElsewhere(scope), timeoutMs)), lookup: 'complete' }
     } catch (error) {
       // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
       this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')
-      return { takenOver: [], owned: [], done: [], lookup: 'incomplete' }
+      return { takenOver: [], owned: [], answered: [], lookup: 'incomplete' }
     }
   }
 
-  #missing(call: StopCall, { owned, done }: Elsewhere, lookup: StopReceipt['lookup']): readonly string[] {
+  /** INV-11: a store that does not answer a lookup is one that failed it. */
+  #inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#host.clock.after(timeoutMs, () => {
+        reject(new RunwardenError('store-unavailable', 'the store did not answer in time'))
+      })
+      promise.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  #missing(call: StopCall, { owned, answered }: Elsewhere, lookup: StopReceipt['lookup']): readonly string[] {
     if (lookup === 'incomplete') return []
-    const found = new Set([...owned, ...done].map(({ runId }) => runId))
+    const found = new Set([...owned, ...answered].map(({ runId }) => runId))
     return (call.scope.runIds ?? []).filter((runId) => !call.hasTold(runId) && !found.has(runId))
   }
 

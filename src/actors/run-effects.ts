@@ -35,7 +35,7 @@ export interface RunEnvironment {
 const launch = async (run: RunActor, attempt: number): Promise<void> => {
   const candidate = run.environment.candidates?.[attempt - 1]
   const marks = run.execution?.marks
-  const processActor = run.newProcess(attempt)
+  const processActor = run.newProcess(attempt, { isAdopted: false })
   if (candidate === undefined || marks === undefined) {
     const message = 'the command of this attempt is not known to this engine'
     await run.post({

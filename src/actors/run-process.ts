@@ -31,10 +31,16 @@ const openSession = (run: RunActor, attempt: number): ProtocolSession => {
   )
 }
 
-export const newProcessActor = (run: RunActor, attempt: number, host: HostServices): ProcessActor => {
+/** An adopted execution's output went to the engine that launched it: its log is not written to again. */
+export const newProcessActor = (
+  run: RunActor,
+  attempt: number,
+  host: HostServices,
+  { isAdopted }: { readonly isAdopted: boolean },
+): ProcessActor => {
   const { processes, drainMs, logs } = run.environment
   const { clock, logger } = host
-  const log = logs.open(run.id, attempt)
+  const log = isAdopted ? null : logs.open(run.id, attempt)
   const session = openSession(run, attempt)
   run.output.begin()
   return new ProcessActor({

@@ -14,6 +14,7 @@ export interface ExecutionFacts {
   readonly containment: Containment
   readonly logPath: string | null
   readonly identity: ProcessIdentity | null
+  readonly launchedAt: number | null
 }
 
 const ofEffect = <K extends keyof RunEffects>(transition: Transition, kind: K): RunEffects[K] | undefined =>

@@ -60,7 +60,6 @@ export class RunActor implements ActorRole {
   #execution: ExecutionFacts | null = null
   /** The strongest end that was asked for, recorded or not yet. */
   #wantedEnd: 'none' | 'interrupt' | 'cancel' = 'none'
-  #launchedAt: number | null = null
   #settle: (outcome: Outcome) => void = () => undefined
   #confirm: (gone: Gone) => void = () => undefined
   #listeners = new Set<(transition: Transition) => void>()
@@ -141,7 +140,7 @@ export class RunActor implements ActorRole {
 
   /** When the current execution was launched, by the wall clock. */
   get launchedAt(): number | null {
-    return this.#launchedAt
+    return this.#execution?.launchedAt ?? null
   }
 
   /** This engine lets go of the run: its record and its processes stay as they are. */
@@ -174,8 +173,8 @@ export class RunActor implements ActorRole {
   }
 
   /** A process actor for the current attempt (INV-8: the one before it is gone). */
-  newProcess(attempt: number): ProcessActor {
-    this.process = newProcessActor(this, attempt, this.#host)
+  newProcess(attempt: number, options: { readonly isAdopted: boolean }): ProcessActor {
+    this.process = newProcessActor(this, attempt, this.#host, options)
     return this.process
   }
 
@@ -226,6 +225,7 @@ export class RunActor implements ActorRole {
         containment: processes.containment,
         logPath: logs.pathOf(this.id, attempt),
         identity: null,
+        launchedAt: null,
       }
     }
     if (this.#execution !== null && this.process !== null) {
@@ -254,7 +254,9 @@ export class RunActor implements ActorRole {
     const { intent, outcome, evidence } = transition.after.context as RunContext
     if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
     followTurns(this.progress, transition)
-    if (transition.event.type === 'process.launched') this.#launchedAt = transition.at
+    if (this.#execution !== null && transition.event.type === 'process.launched') {
+      this.#execution = { ...this.#execution, launchedAt: transition.at }
+    }
     transition.effects.forEach((effect, index) => {
       doEffect(this, this.#host, { effect: effect as RunEffect, rev: transition.rev, index })
     })
@@ -272,7 +274,9 @@ export class RunActor implements ActorRole {
     }
   }
 
-  faulted(error: unknown): void {
+  faulted(error: unknown, event: AnyEventObject): void {
+    // A fault that cannot be recorded either is not told again: nothing acts without its record (INV-1).
+    if (event.type === 'run.faulted') return
     void this.post({ type: 'run.faulted', message: messageOf(error) })
   }
 

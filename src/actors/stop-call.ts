@@ -36,7 +36,9 @@ const statusOf = (lines: readonly StopLine[], lookup: StopReceipt['lookup']): St
   if (lines.some(({ status }) => status === 'unconfirmed')) return 'unconfirmed'
   // K15: a lookup that failed is never "nothing to stop".
   if (lines.every(isQuiet)) return lookup === 'complete' ? 'nothing-to-stop' : 'requested'
-  return lines.every(({ status }) => status === 'refused') ? 'refused' : 'confirmed'
+  if (lines.every(({ status }) => status === 'refused')) return 'refused'
+  // INV-5: a run that refused is not proven gone.
+  return lines.some(({ status }) => status === 'refused') ? 'unconfirmed' : 'confirmed'
 }
 
 export class StopCall {
@@ -97,7 +99,7 @@ export class StopCall {
   /** The scope is resolved: what other engines hold, and what is done already, joins what was told. */
   async dispatch(elsewhere: {
     readonly owned: readonly OwnedElsewhere[]
-    readonly done: readonly StopLine[]
+    readonly answered: readonly StopLine[]
     readonly lookup: StopReceipt['lookup']
   }): Promise<void> {
     this.#isDispatched = true
@@ -108,7 +110,7 @@ export class StopCall {
       this.#lines.set(runId, { runId, status: 'requested', work, requestedAt, repeated: false, isLive: true })
       this.#open += 1
     }
-    for (const line of elsewhere.done) this.#lines.set(line.runId, line)
+    for (const line of elsewhere.answered) this.#lines.set(line.runId, line)
     if (!(await this.#isRecorded)) return
     const lines = [...this.#lines.values()]
     await this.#order.dispatched(lines, new Map(this.#owners), elsewhere.lookup)

@@ -223,7 +223,12 @@ export interface StorePort {
   timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]>
   pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>
 
-  heartbeat(engineId: string, at: number): Promise<void>
+  /** The engine lives; and when its runs last showed progress, which moves between transitions. */
+  heartbeat(
+    engineId: string,
+    at: number,
+    progress: readonly { readonly runId: string; readonly lastProgressAt: number }[],
+  ): Promise<void>
   listEngines(): Promise<readonly EngineRow[]>
   /** Fenced: moves the run from one owner to another; false when someone else was first. */
   takeOver(runId: string, from: string, to: string): Promise<boolean>
@@ -233,6 +238,10 @@ export interface StorePort {
   /** Lines other engines filed for runs of `engineId` that have no answer yet. */
   filedLines(engineId: string): Promise<readonly FiledLine[]>
   answerLine(orderId: string, line: StopLine): Promise<void>
+  /** Orders that are not settled, and the engine that filed each. */
+  openOrders(): Promise<readonly { readonly orderId: string; readonly owner: string }[]>
+  /** The engine that filed the order is dead: nobody waits for it, and its fence is lifted. */
+  abandonOrder(orderId: string, at: number): Promise<void>
   linesOf(orderId: string): Promise<readonly StopLine[]>
   /** A number that changes when another connection has changed the store, or null where there is none: then look. */
   changeToken(): Promise<number | null>

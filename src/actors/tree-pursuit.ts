@@ -166,6 +166,8 @@ export class TreePursuit {
 
   async #nameSurvivors(): Promise<void> {
     const members = await this.#look()
+    // Another kill began meanwhile: its deadline counts.
+    if (this.#clock.monotonicMs() < this.#killDeadlineMs) return
     this.#mode = 'watch'
     if (members?.length === 0) return
     const survivors = (members ?? []).map((member): Survivor => {

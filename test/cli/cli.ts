@@ -133,6 +133,18 @@ export async function runFixture(
   return { ...started, ledger, alive: () => aliveOf(readLedger(ledger)) }
 }
 
+/** The stubborn agent, all of it alive, of a runner that was killed. */
+export async function orphan(args: readonly string[]): Promise<Supervised> {
+  const run = await runFixture('stubborn-agent', args)
+  // Its last words are out: what it writes after them would kill it, the reader of its pipe being gone.
+  await until('the agent is silent', () => run.text().includes('agent: the tool is running'))
+  run.kill('SIGKILL')
+  await run.ended
+  if (run.alive().length !== 4)
+    throw new Error(`of the orphaned tree ${String(run.alive().length)} are alive`)
+  return run
+}
+
 /** Waits for a condition with the deadline of these tests. */
 export const until = <T>(what: string, condition: () => T | Promise<T>) =>
   waitFor(condition, { deadlineMs: DEADLINE_MS, what })

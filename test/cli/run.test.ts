@@ -2,7 +2,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { TEST_TIMEOUT_MS, cli, folder, jsonOf, linesOf, runFixture, textOf, until } from './cli.js'
+import { TEST_TIMEOUT_MS, cli, folder, jsonOf, linesOf, orphan, runFixture, textOf, until } from './cli.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
@@ -154,10 +154,7 @@ test('CLI: when nobody reads our stdout any more the run is interrupted and the 
 })
 
 test('R3: the next run interrupts what a killed one has left in the store', async () => {
-  const orphaned = await runFixture('stubborn-agent', ['--id', 'orphan', '--term-grace', '300ms'])
-  orphaned.kill('SIGKILL')
-  await orphaned.ended
-  expect(orphaned.alive()).toHaveLength(4)
+  const orphaned = await orphan(['--id', 'orphan', '--term-grace', '300ms'])
   const next = await cli(['run', '--id', 'next', '--', ...node('')])
   expect(next.code).toBe(0)
   await until('the orphaned tree is gone', () => orphaned.alive().length === 0)

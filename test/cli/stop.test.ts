@@ -1,7 +1,7 @@
 /** `runwarden stop`: from another process, for live and for dead owners. */
 import { expect, test, vi } from 'vitest'
 import { readLedger, signalsOf } from '../support/proc-reader.js'
-import { TEST_TIMEOUT_MS, cli, jsonOf, runFixture, start, textOf, until } from './cli.js'
+import { TEST_TIMEOUT_MS, cli, jsonOf, orphan, runFixture, start, textOf, until } from './cli.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
@@ -47,10 +47,7 @@ test('CLI: stop prints the receipt, and the owner acts in time', async () => {
 })
 
 test('R3: a run whose runner was killed is taken over by the stop, and nothing of it is left', async () => {
-  const run = await runFixture('stubborn-agent', ['--id', 'orphan', '--term-grace', '500ms'])
-  run.kill('SIGKILL')
-  await run.ended
-  expect(run.alive()).toHaveLength(4)
+  const run = await orphan(['--id', 'orphan', '--term-grace', '500ms'])
   const stop = await cli(['stop', 'orphan', '--json'])
   expect(stop.code).toBe(0)
   expect(run.alive()).toEqual([])
@@ -61,9 +58,7 @@ test('R3: a run whose runner was killed is taken over by the stop, and nothing o
 })
 
 test('INV-4: what the stop took over is brought to its end, also past the timeout of the receipt', async () => {
-  const run = await runFixture('stubborn-agent', ['--id', 'orphan', '--term-grace', '2s'])
-  run.kill('SIGKILL')
-  await run.ended
+  const run = await orphan(['--id', 'orphan', '--term-grace', '2s'])
   const stop = await cli(['stop', 'orphan', '--json', '--timeout', '100ms'])
   expect(stop.code).toBe(75)
   expect(jsonOf(stop)).toMatchObject({ status: 'requested' })
@@ -104,7 +99,7 @@ test('K15: nothing to stop is 3, and an id that is nowhere is 66', async () => {
 })
 
 test('P20: a signal to stop ends its wait and not the stop', async () => {
-  const run = await runFixture('stubborn-agent', ['--id', 'it', '--term-grace', '2s'])
+  const run = await runFixture('stubborn-agent', ['--id', 'it', '--term-grace', '6s'])
   const stop = start(['stop', 'it'])
   await until('TERM has reached the leader', () =>
     signalsOf(readLedger(run.ledger), 'leader').includes('SIGTERM'),

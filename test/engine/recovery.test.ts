@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
-import { startCli } from '../support/cli.js'
+import { runCli, startCli } from '../support/cli.js'
 import type { CliProcess } from '../support/cli.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
@@ -116,10 +116,10 @@ describe('recovery', () => {
       what: 'TERM is sent',
     })
     await killRunner(elsewhere)
-    const engine = await openTestEngine({ database: elsewhere.database })
     const terms = (): number =>
       readLedger(elsewhere.ledger).signals.filter(({ signal }) => signal === 'SIGTERM').length
     const before = terms()
+    const engine = await openTestEngine({ database: elsewhere.database })
     await waitFor(() => terms() > before, { deadlineMs: 10_000, what: 'TERM is sent again' })
     expect(engine.run('r1')?.state).toMatchObject({ process: 'term-sent', work: 'open.interrupting' })
     expect((await engine.stop({ run: 'r1' }, { force: true })).runs[0]?.status).toBe('confirmed')
@@ -130,12 +130,29 @@ describe('recovery', () => {
     const elsewhere = await runElsewhere('ignore-term')
     await killRunner(elsewhere)
     const file = new BetterSqlite3(elsewhere.database)
+    onTestFinished(() => void file.close())
     file.prepare('update runwarden_run set machine_version = 99').run()
-    const before = file.prepare('select owner, rev, snapshot from runwarden_run').get()
-    await expect(createEngine({ database: elsewhere.database })).rejects.toThrow(/run r1 .* version 99/)
-    expect(file.prepare('select owner, rev, snapshot from runwarden_run').get()).toEqual(before)
-    file.close()
+    const record = () => file.prepare('select owner, rev, snapshot from runwarden_run').get()
+    const before = record()
+    const engine = await openTestEngine({ database: elsewhere.database })
+    const receipt = await engine.stop({ run: 'r1' })
+    expect(receipt).toMatchObject({ status: 'refused', runs: [{ status: 'refused' }] })
+    expect(receipt.runs[0]?.error).toMatch(/run r1 .* version 99/)
+    expect(record()).toEqual(before)
     expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
+  })
+
+  it('K16: the fence of an engine that died holds up nobody', async () => {
+    const database = join(tempDir(), 'runs.db')
+    const engine = await openTestEngine({ database })
+    const started = await startFixture(engine, 'ignore-term', { task: 't1', stop: { termGraceMs: 60_000 } })
+    await started.ready()
+    const stopped = await runCli(['stop', '--db', database, '--task', 't1', '--timeout', '300ms', '--json'])
+    expect(stopped.code).toBe(75)
+    const other = await openTestEngine({ database })
+    const run = await other.start({ task: 't1', command: ['true'] })
+    expect((await run.outcome).status).toBe('completed')
+    await started.run.cancel({ force: true })
   })
 
   it('INV-11: an owner that lives and does not answer: the receipt says so in time, and no second owner is made', async () => {

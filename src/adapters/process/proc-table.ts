@@ -49,7 +49,9 @@ export class ProcSnapshot {
     const known = this.#marks.get(keyOf(stat))
     if (known === undefined) return false
     if (known.cookies.includes(marks.cookie)) return true
-    if (marks.limit !== null) return known.limit === marks.limit
+    if (marks.limit !== null && known.limit === marks.limit) return true
+    // With a limit of our own, only a process under another engine's limit could still hide our cookie.
+    if (marks.limit !== null && known.limit === null) return false
     // INV-5: without the limit mark the cookie is all there is, and what cannot be read is not "unmarked".
     if (known.isUnknown)
       throw new RunwardenError('unreadable', `process ${String(stat.pid)} cannot be judged yet`)

@@ -25,7 +25,7 @@ const causeOf = (error: unknown): string | undefined => {
 export const isPassing = (error: unknown): boolean => {
   const code = codeOf(error)
   if (error instanceof TypeError || error instanceof RangeError) return false
-  return code === undefined || !/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE|ERROR)|^(22|23|42)/.test(code)
+  return code === undefined || !/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)|^(22|23)/.test(code)
 }
 
 export const isBusy = (error: unknown): boolean => codeOf(error)?.startsWith('SQLITE_BUSY') ?? false

@@ -237,12 +237,22 @@ export class KyselyStore implements StorePort {
     return rows.map(({ rev, idx, effect, body }) => ({ rev, index: idx, kind: effect, body }))
   }
 
-  async heartbeat(engineId: string, at: number): Promise<void> {
-    await this.#db
-      .updateTable('runwarden_engine')
-      .set({ heartbeat_at: at })
-      .where('id', '=', engineId)
-      .execute()
+  async heartbeat(
+    engineId: string,
+    at: number,
+    progress: readonly { readonly runId: string; readonly lastProgressAt: number }[],
+  ): Promise<void> {
+    await this.#db.transaction().execute(async (tx) => {
+      await tx.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', engineId).execute()
+      for (const { runId, lastProgressAt } of progress) {
+        await tx
+          .updateTable('runwarden_run')
+          .set({ last_progress_at: lastProgressAt })
+          .where('id', '=', runId)
+          .where('owner', '=', engineId)
+          .execute()
+      }
+    })
   }
 
   async listEngines(): Promise<readonly EngineRow[]> {
@@ -313,6 +323,23 @@ export class KyselyStore implements StorePort {
       .where('run_id', '=', line.runId)
       // INV-11: the first answer stands.
       .where('status', '=', 'requested')
+      .execute()
+  }
+
+  openOrders(): Promise<readonly { readonly orderId: string; readonly owner: string }[]> {
+    return this.#db
+      .selectFrom('runwarden_stop_order')
+      .select(['id as orderId', 'owner'])
+      .where('settled_at', 'is', null)
+      .execute()
+  }
+
+  async abandonOrder(orderId: string, at: number): Promise<void> {
+    await this.#db
+      .updateTable('runwarden_stop_order')
+      .set({ settled_at: at, state: 'abandoned' })
+      .where('id', '=', orderId)
+      .where('settled_at', 'is', null)
       .execute()
   }
 

@@ -22,6 +22,10 @@ export const exitOf = (event: RunEvent): ExitStatus | null =>
 export const isCurrentExecution = (context: RunContext, event: RunEvent): boolean =>
   'attempt' in event && event.attempt === context.executionAttempt
 
+/** The fact speaks of the execution that the work waits for; while leavings are swept the work waits for the next one. */
+export const isExecutionOfAttempt = (context: RunContext, event: RunEvent): boolean =>
+  isCurrentExecution(context, event) && context.executionAttempt === context.attempt
+
 export const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>
   'generation' in event && event.attempt === context.attempt && event.generation === context.generation
 
@@ -59,6 +63,8 @@ export const intentFrom = (
  */
 export const record = (context: RunContext, intent: Intent) => ({
   intent,
+  // A run that is being ended is not paused any more.
+  freeze: null,
   requestedAt: { ...context.requestedAt, [intent.kind]: intent.requestedAt },
 })
 

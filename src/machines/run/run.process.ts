@@ -29,7 +29,7 @@ const exitInLadder = [
 ] as const
 
 const freezeRequest = {
-  'run.pause': { actions: 'noteFreeze' },
+  'run.pause': { guard: 'hasNoIntent', actions: 'noteFreeze' },
   'run.resume': { guard: 'mayThaw', actions: 'clearFreeze' },
 } as const
 
@@ -40,8 +40,6 @@ const intentOnLiveTree = {
     { guard: 'isIntentAskable', target: '#run.process.asking' },
     { target: TERM },
   ],
-  // K14: ends what a settled run still holds, without a word on its outcome.
-  'run.terminate': [{ guard: 'isForcedNow', target: KILL }, { target: TERM }],
 } as const
 
 const exitOfLiveTree = [
@@ -54,6 +52,7 @@ const exitOfLiveTree = [
 const upgrade = {
   'run.cancel': { guard: 'isForcedNow', target: KILL },
   'run.interrupt': { guard: 'isForcedNow', target: KILL },
+  'run.suppress': { guard: 'isForcedNow', target: KILL },
   'run.terminate': { guard: 'isForcedNow', target: KILL },
   'intent.recorded': { guard: 'isIntentForced', target: KILL },
 } as const
@@ -102,7 +101,6 @@ export const processRegion = runSetup.createStateConfig({
     frozen: {
       description: 'Every process of the tree is stopped; the grace window runs.',
       entry: { type: 'process.freeze', params: ofExecution },
-      exit: 'clearFreeze',
       on: {
         ...gone,
         ...intentOnLiveTree,
@@ -111,7 +109,7 @@ export const processRegion = runSetup.createStateConfig({
         'run.resume': {
           guard: 'mayThaw',
           target: 'alive',
-          actions: { type: 'process.thaw', params: ofExecution },
+          actions: ['clearFreeze', { type: 'process.thaw', params: ofExecution }],
         },
       },
       after: { pauseGrace: { actions: 'raiseGraceOver' } },

@@ -17,6 +17,7 @@ import {
   intentFrom,
   isCurrentExecution,
   isCurrentTurn,
+  isExecutionOfAttempt,
   isWatchCurrent,
   outcomeOfIntent,
   ownIntent,
@@ -53,18 +54,16 @@ export const runSetup = setup({
       isWatchCurrent(context, event) && context.policy.isInteractive,
     isSuccess: ({ context, event }) => {
       const exit = exitOf(event)
-      return exit !== null && isCurrentExecution(context, event) && isSuccess(exit, context)
+      return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
     },
     /** INV-7, P9: a failure that the host's rule lets the next candidate answer, and there is one. */
     isFallbackDue: ({ context, event }) =>
-      isCurrentExecution(context, event) &&
-      context.executionAttempt === context.attempt &&
+      isExecutionOfAttempt(context, event) &&
       'isFallbackEligible' in event &&
       event.isFallbackEligible &&
       context.intent === null &&
       context.attempt < context.policy.candidates,
-    isFailureOfWork: ({ context, event }) =>
-      isCurrentExecution(context, event) && context.executionAttempt === context.attempt,
+    isFailureOfWork: ({ context, event }) => isExecutionOfAttempt(context, event),
     isTreeEmpty: ({ context, event }) =>
       isCurrentExecution(context, event) && as<'process.exited'>(event).isTreeEmpty,
     hasMembersLeft: ({ context, event }) =>
@@ -72,9 +71,7 @@ export const runSetup = setup({
     /** INV-7 and INV-8: another attempt only while the work is open, unwanted by nobody, and the last tree is gone. */
     isAttemptDue: ({ context }) =>
       context.outcome === null && context.intent === null && context.attempt > context.executionAttempt,
-    hasIntent: ({ context }) => context.intent !== null,
     hasNoIntent: ({ context }) => context.intent === null,
-    isForced: ({ context }) => context.intent?.force ?? false,
     isForcedNow: ({ event }) => 'force' in event && event.force,
     isIntentForced: ({ event }) => as<'intent.recorded'>(event).intent.force,
     isIntentAskable: ({ context, event }) =>
@@ -83,15 +80,15 @@ export const runSetup = setup({
       isCurrentExecution(context, event) && (context.intent?.force ?? false),
     isIntentAtLaunch: ({ context, event }) => isCurrentExecution(context, event) && context.intent !== null,
     isFreezeAtLaunch: ({ context, event }) => isCurrentExecution(context, event) && context.freeze !== null,
-    isCancel: ({ context }) => context.intent?.kind === 'cancel',
-    isInterrupt: ({ context }) => context.intent?.kind === 'interrupt',
     /** O4: the machine's return lifts only the machine's freeze; the user's lifts both. */
-    mayThaw: ({ context, event }) => as<'run.resume'>(event).owner === 'user' || context.freeze === 'machine',
+    mayThaw: ({ context, event }) =>
+      context.freeze === 'machine' || (context.freeze === 'user' && as<'run.resume'>(event).owner === 'user'),
     isSuppressed: ({ context }) => context.isSuppressed,
     hasFinalize: ({ context }) => context.policy.hasFinalize,
     hasDeliver: ({ context }) => context.policy.hasDeliver,
     isResultOk: ({ context }) => context.result?.isOk ?? true,
-    isTurnCancelling: ({ context }) => context.isTurnCancelling,
+    isTurnUncancelled: ({ context }) => !context.isTurnCancelling,
+    isFrozen: ({ context }) => context.freeze !== null,
   },
 
   delays: {
@@ -174,6 +171,10 @@ export const runSetup = setup({
     recordInterrupt: assign(({ context, event }) =>
       record(context, intentFrom(context, 'interrupt', as<'run.interrupt'>(event))),
     ),
+    recordTurnCancelled: assign(({ context, event }) => {
+      const order = { at: event.at, by: 'engine', reason: 'the only turn was cancelled', force: false }
+      return record(context, intentFrom(context, 'interrupt', order))
+    }),
     recordNeverStarted: assign(({ context, event }) =>
       record(context, ownIntent(context, 'never-started', event.at, true)),
     ),
@@ -206,7 +207,12 @@ export const runSetup = setup({
     noteSuppressed: assign({ isSuppressed: true }),
 
     // ── the execution ──────────────────────────────────────────────────────────────────────────
-    takeExecution: assign({ executionAttempt: ({ context }) => context.attempt, survivors: [], retries: 0 }),
+    takeExecution: assign({
+      executionAttempt: ({ context }) => context.attempt,
+      exit: null,
+      survivors: [],
+      retries: 0,
+    }),
     noteExit: assign(({ context, event }) =>
       isCurrentExecution(context, event) ? { exit: exitOf(event) ?? context.exit } : {},
     ),

@@ -24,11 +24,19 @@ const intentCommands = {
 const naturalEnds = {
   'process.exited': [
     { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
-    { guard: 'isFallbackDue', target: '#run.work.open.accepted', actions: 'beginAttempt' },
+    {
+      guard: 'isFallbackDue',
+      target: '#run.work.open.accepted',
+      actions: ['beginAttempt', 'disarmTurnCancel'],
+    },
     { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
   ],
   'process.launch-failed': [
-    { guard: 'isFallbackDue', target: '#run.work.open.accepted', actions: 'beginAttempt' },
+    {
+      guard: 'isFallbackDue',
+      target: '#run.work.open.accepted',
+      actions: ['beginAttempt', 'disarmTurnCancel'],
+    },
     { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
   ],
   // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
@@ -52,16 +60,25 @@ const turnEnds = {
       target: '#run.work.open.ready',
       actions: ['endTurn', 'disarmTurnCancel'],
     },
-    { guard: 'isCurrentTurn', target: '#run.work.open.finishing', actions: ['endTurn', 'disarmTurnCancel'] },
+    {
+      guard: 'isCurrentTurn',
+      target: '#run.work.open.interrupting',
+      actions: ['endTurn', 'recordTurnCancelled', 'announceIntent'],
+    },
   ],
   'watchdog.completion-silent': [
-    { guard: 'isWatchCurrentOfInteractive', target: '#run.work.open.ready', actions: 'endTurn' },
-    { guard: 'isWatchCurrent', target: '#run.work.open.finishing', actions: 'endTurn' },
+    {
+      guard: 'isWatchCurrentOfInteractive',
+      target: '#run.work.open.ready',
+      actions: ['endTurn', 'disarmTurnCancel'],
+    },
+    { guard: 'isWatchCurrent', target: '#run.work.open.finishing', actions: ['endTurn', 'disarmTurnCancel'] },
   ],
 } as const
 
 const turnCancel = {
   'turn.cancel': {
+    guard: 'isTurnUncancelled',
     actions: [
       'noteTurnCancel',
       {
@@ -152,15 +169,10 @@ export const workRegion = runSetup.createStateConfig({
             },
             'stalled-advisory': {
               description: 'Had progress, then silence: a notice, and nothing is killed.',
-              on: {
-                'turn.progressed': {
-                  guard: 'isCurrentTurn',
-                  target: 'progressing',
-                  actions: {
-                    type: 'notice.withdraw',
-                    params: ({ context }) => ({ kind: 'advisory', generation: context.generation }),
-                  },
-                },
+              on: { 'turn.progressed': { guard: 'isCurrentTurn', target: 'progressing' } },
+              exit: {
+                type: 'notice.withdraw',
+                params: ({ context }) => ({ kind: 'advisory', generation: context.generation }),
               },
             },
           },
@@ -184,9 +196,15 @@ export const workRegion = runSetup.createStateConfig({
         },
         finishing: {
           description: 'The final result has come; the process has not exited yet.',
-          on: { ...intentCommands, ...naturalEnds },
+          on: {
+            ...intentCommands,
+            ...naturalEnds,
+            'run.resume': { guard: 'mayThaw', target: 'finishing', reenter: true },
+          },
           after: {
             exitGrace: [
+              // O7: a frozen process cannot exit; its resumption starts a new grace.
+              { guard: 'isFrozen' },
               {
                 guard: 'isResultOk',
                 target: `${SETTLED}.completed`,
@@ -205,7 +223,7 @@ export const workRegion = runSetup.createStateConfig({
           on: {
             'run.cancel': { target: 'cancel-requested', actions: ['recordCancel', 'announceIntent'] },
             'run.interrupt': { actions: 'joinIntent' },
-            'run.suppress': { actions: 'noteSuppressed' },
+            'run.suppress': { actions: ['noteSuppressed', 'joinIntent'] },
             'tree.confirmed': { target: `${SETTLED}.interrupted`, actions: 'settleByIntent' },
           },
         },
@@ -215,7 +233,7 @@ export const workRegion = runSetup.createStateConfig({
           on: {
             'run.cancel': { actions: 'joinIntent' },
             'run.interrupt': { actions: 'joinIntent' },
-            'run.suppress': { actions: 'noteSuppressed' },
+            'run.suppress': { actions: ['noteSuppressed', 'joinIntent'] },
             'tree.confirmed': { target: `${SETTLED}.cancelled`, actions: 'settleByIntent' },
           },
         },
@@ -223,7 +241,7 @@ export const workRegion = runSetup.createStateConfig({
     },
     settled: {
       description: 'The work has its one outcome. Takes no event.',
-      entry: 'announceSettled',
+      entry: ['disarmTurnCancel', 'announceSettled'],
       initial: 'lost',
       states: {
         completed: { type: 'final', description: 'The work was done.' },

@@ -34,11 +34,17 @@ const stopOrderSetup = setup({
     input: {} as StopOrderInput,
   },
   guards: {
+    /** K15: a lookup that failed is never nothing to stop. */
     isEveryLineQuiet: ({ context }) =>
+      context.lookup === 'complete' &&
       linesOf(context).every(({ status, isLive }) => status === 'already-terminal' && !isLive),
     isEveryLineAnswered: ({ context }) => linesOf(context).every(isAnswered),
-    hasUnconfirmed: ({ context }) => linesOf(context).some(({ status }) => status === 'unconfirmed'),
-    hasOnlyRefusals: ({ context }) => linesOf(context).every(({ status }) => status === 'refused'),
+    /** INV-5: a run that refused, or that a failed lookup may have missed, is not proven gone. */
+    hasUnproven: ({ context }) =>
+      linesOf(context).some(({ status }) => status === 'unconfirmed' || status === 'refused') ||
+      linesOf(context).every(({ isLive }) => !isLive),
+    hasOnlyRefusals: ({ context }) =>
+      linesOf(context).length > 0 && linesOf(context).every(({ status }) => status === 'refused'),
     /** INV-11: the first answer of a line stands. */
     isOpenLine: ({ context, event }) =>
       event.type === 'line.answered' && context.lines[event.line.runId]?.status === 'requested',
@@ -83,7 +89,7 @@ export const stopOrderMachine = stopOrderSetup.createMachine({
       states: {
         judging: {
           description: 'One unconfirmed run makes the order unconfirmed.',
-          always: [{ guard: 'hasUnconfirmed', target: 'unconfirmed' }, { target: 'confirmed' }],
+          always: [{ guard: 'hasUnproven', target: 'unconfirmed' }, { target: 'confirmed' }],
         },
         confirmed: { type: 'final', description: 'Every tree it covered is proven gone.' },
         unconfirmed: { type: 'final', description: 'A tree outlived its deadline; survivors are named.' },
