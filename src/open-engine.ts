@@ -14,12 +14,13 @@ import { KyselyStore } from './adapters/store/kysely-store.js'
 import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
 import type { Database, Db } from './adapters/store/schema.js'
+import { toStoreError } from './adapters/store/errors.js'
 import { createSpool } from './adapters/store/spool.js'
 import { openSqlite } from './adapters/store/sqlite.js'
 import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
 import { isInScope } from './machines/registry/registry.machine.js'
-import { engineOptionsSchema, parseOptions } from './options.js'
+import { absolute, engineOptionsSchema, parseOptions } from './options.js'
 import type { ParsedEngineOptions } from './options.js'
 import { Records } from './records.js'
 import { VERSION } from './version.js'
@@ -91,6 +92,12 @@ export const openStore = async (options: ParsedEngineOptions): Promise<StorePort
   await assertMigrated(db)
   return storeOver(db, false, () => Promise.resolve())
 }
+
+/** What is recorded of places must mean the same from another folder. */
+const withAbsolutePath = (options: ParsedEngineOptions): ParsedEngineOptions =>
+  options.database === undefined || options.database === ':memory:'
+    ? options
+    : { ...options, database: absolute(options.database) }
 
 /** Beside a database file; a store without a path has no place of its own. */
 const besides = (database: string | undefined, suffix: string): string | null =>
@@ -190,13 +197,13 @@ export const openEngineOver = async (
  * @throws `invalid-option`; `store-unavailable` and `store-too-new`, naming the store and the cause.
  */
 export const createEngine = async (options: EngineOptions): Promise<Engine> => {
-  const parsed = parseOptions(engineOptionsSchema, options, 'createEngine')
+  const parsed = withAbsolutePath(parseOptions(engineOptionsSchema, options, 'createEngine'))
   const store = await openStore(parsed)
   try {
     return await openEngineOver(store, parsed)
   } catch (error) {
     await store.close()
-    throw error
+    throw toStoreError(error, `database ${parsed.database ?? 'of the host'}`)
   }
 }
 

@@ -163,13 +163,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     const calledMs = this.#host.clock.monotonicMs()
     const call = this.#open(scope, request)
     const { lookup, ...elsewhere } = await this.#lookUp(scope, request.timeoutMs)
-    for (const run of elsewhere.takenOver) call.tell(run)
     const missing = this.#missing(call, elsewhere, lookup)
     if (missing.length > 0) {
       await call.refuse(`unknown run ${missing.join(', ')}`)
       await this.#lift(call)
       throw new RunwardenError('unknown-run', `run ${missing.join(', ')} is not in this store`)
     }
+    for (const run of elsewhere.takenOver) call.tell(run)
     const stopFollowing = this.#options.followElsewhere(call)
     await call.dispatch({ ...elsewhere, lookup })
     const timeoutMs = request.timeoutMs ?? this.#defaultTimeoutMs(call, elsewhere)
@@ -220,9 +220,16 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     })
   }
 
-  #missing(call: StopCall, { owned, answered }: Elsewhere, lookup: StopReceipt['lookup']): readonly string[] {
+  #missing(
+    call: StopCall,
+    { takenOver, owned, answered }: Elsewhere,
+    lookup: StopReceipt['lookup'],
+  ): readonly string[] {
     if (lookup === 'incomplete') return []
-    const found = new Set([...owned, ...answered].map(({ runId }) => runId))
+    const found = new Set([
+      ...[...owned, ...answered].map(({ runId }) => runId),
+      ...takenOver.map(({ id }) => id),
+    ])
     return (call.scope.runIds ?? []).filter((runId) => !call.hasTold(runId) && !found.has(runId))
   }
 

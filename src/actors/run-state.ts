@@ -26,6 +26,8 @@ export interface RunState {
   readonly outcome: Outcome | null
   readonly evidence: readonly Evidence[]
   readonly survivors: readonly Survivor[]
+  /** Why the last signal failed: `EPERM for pid 42`. */
+  readonly lastError: string | null
   readonly isSettled: boolean
   readonly isConfirmed: boolean
   readonly isDone: boolean
@@ -38,7 +40,8 @@ interface Snapshot {
 
 export const stateOf = (snapshot: Snapshot): RunState => {
   const value = snapshot.value as RunStateValue
-  const { attempt, generation, intent, outcome, evidence, survivors } = snapshot.context as RunContext
+  const { attempt, generation, intent, outcome, evidence, survivors, lastError } =
+    snapshot.context as RunContext
   return {
     work: pathOf(value.work),
     process: value.process,
@@ -50,6 +53,7 @@ export const stateOf = (snapshot: Snapshot): RunState => {
     outcome,
     evidence,
     survivors,
+    lastError,
     isSettled: isSettled(value),
     isConfirmed: isConfirmed(value),
     isDone: isDone(value),
