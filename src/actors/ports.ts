@@ -3,7 +3,7 @@
  * Durations and times end in `Ms`; wall-clock times are milliseconds since the epoch.
  */
 import type { Readable } from 'node:stream'
-import type { EvidenceKind, ExitStatus, Survivor, TurnResult } from '../machines/run/run.context.js'
+import type { EvidenceKind, ExitStatus, TurnResult } from '../machines/run/run.context.js'
 
 // ── time ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -228,4 +228,4 @@ export interface Logger {
   readonly error: LogFn
 }
 
-export type { EvidenceKind, ExitStatus, Survivor, TurnResult }
+export type { EvidenceKind, ExitStatus, TurnResult }

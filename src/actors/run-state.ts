@@ -1,13 +1,6 @@
 /** What a run looks like from outside: plain data, computed from its snapshot. */
 import type { Evidence, Intent, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
-import {
-  headlineOf,
-  isConfirmed,
-  isDelivered,
-  isDone,
-  isSettled,
-  pathOf,
-} from '../machines/run/run.headline.js'
+import { headlineOf, isConfirmed, isDone, isSettled, pathOf } from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunHead } from './store.ports.js'
 
@@ -86,5 +79,3 @@ export const describeRun = (snapshot: Snapshot): string => {
   const { work, process, delivery } = stateOf(snapshot)
   return JSON.stringify({ work, process, delivery })
 }
-
-export { isConfirmed, isDelivered, isSettled }

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.js'
 
 /** How often each program is stopped with both cores busy. CI asks for 20. */
 const REPEATS = Number(process.env['RUNWARDEN_REPEATS'] ?? 2)
-const AT_ONCE = 6
+const AT_ONCE = 10
 
 /** Group and marks cannot see a process that lifted its limit and scrubbed its environment on purpose: docs/guarantees.md. */
 const isBeyondMarks = ({ name }: Fixture): boolean => name === 'mark-shedding-daemon'

@@ -26,7 +26,7 @@ export interface LaunchedProcess {
 }
 
 /** There is no process. `code` is the system's: `ENOENT`, `EACCES`, `E2BIG`. */
-export class LaunchError extends Error {
+class LaunchError extends Error {
   readonly code: string
 
   constructor(code: string, message: string) {

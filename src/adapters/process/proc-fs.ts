@@ -29,7 +29,7 @@ const isAbsence = (error: unknown): boolean => {
 }
 
 /** Null when the process is gone; throws when the kernel would not say. */
-export const readProcFile = (path: string): string | null => {
+const readProcFile = (path: string): string | null => {
   let fd: number | undefined
   try {
     fd = openSync(path, 'r')

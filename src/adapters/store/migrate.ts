@@ -3,7 +3,7 @@ import { Migrator } from 'kysely'
 import { migrations } from './migrations.js'
 import type { Db } from './schema.js'
 
-export const MIGRATION_TABLE = 'runwarden_migration'
+const MIGRATION_TABLE = 'runwarden_migration'
 
 /** 0 where there is no schema yet. */
 export const readSchemaVersion = async (db: Db): Promise<number> => {

@@ -23,7 +23,7 @@ export const isDelivered = (value: RunStateValue): boolean =>
 /** Settled, confirmed and delivered: nothing of the run will ever happen again. */
 export const isDone = (value: RunStateValue): boolean =>
   isSettled(value) && isConfirmed(value) && isDelivered(value)
-export const isInLadder = (value: RunStateValue): boolean => LADDER.includes(value.process)
+const isInLadder = (value: RunStateValue): boolean => LADDER.includes(value.process)
 
 export const headlineOf = (value: RunStateValue): string => {
   if ('settled' in value.work) {

@@ -21,7 +21,7 @@ export type StopOrderEvent =
   | { readonly type: 'order.refused'; readonly at: number; readonly error: string }
 
 /** A line without a final answer keeps the order open. */
-export const isAnswered = (line: StopLine): boolean => line.status !== 'requested'
+const isAnswered = (line: StopLine): boolean => line.status !== 'requested'
 
 const linesOf = (context: StopOrderContext): StopLine[] => Object.values(context.lines)
 
