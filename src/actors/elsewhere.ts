@@ -11,7 +11,7 @@ import type { StopLine, StopScope } from '../machines/stop-order/stop-order.cont
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun } from './store.ports.js'
-import type { Elsewhere } from './registry.actor.js'
+import type { Elsewhere } from './registry-contract.js'
 import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
 import type { StopCall } from './stop-call.js'

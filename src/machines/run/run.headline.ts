@@ -18,7 +18,7 @@ export const pathOf = (value: unknown): string => {
 
 export const isSettled = (value: RunStateValue): boolean => 'settled' in value.work
 export const isConfirmed = (value: RunStateValue): boolean => value.process === 'confirmed'
-export const isDelivered = (value: RunStateValue): boolean =>
+const isDelivered = (value: RunStateValue): boolean =>
   value.delivery === 'delivered' || value.delivery === 'suppressed'
 /** Settled, confirmed and delivered: nothing of the run will ever happen again. */
 export const isDone = (value: RunStateValue): boolean =>
