@@ -134,6 +134,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
       await this.#lift(call)
       throw new RunwardenError('unknown-run', `run ${missing.join(', ')} is not in this store`)
     }
+    this.#tellHeld(call)
     for (const run of elsewhere.takenOver) call.tell(run)
     const stopFollowing = this.#options.followElsewhere(call)
     await call.dispatch({ ...elsewhere, lookup })
@@ -155,17 +156,25 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     const requestedAt = this.#host.clock.wallMs()
     const call = new StopCall({ orderId, scope, mode, force, reason, by, isFenced, requestedAt }, this.#host)
     this.#calls.set(orderId, call)
-    for (const run of this.runs.values()) if (isInScope(scope, identityOf(run))) call.tell(run)
+    // A call that names a run which is nowhere is refused whole: it is looked up before anyone is told.
+    if (this.#isAllHeld(scope) || scope.runIds === undefined) this.#tellHeld(call)
     if (isFenced) void this.#durable.post({ type: 'order.recorded', orderId, fence: scope })
     return call
+  }
+
+  #isAllHeld({ runIds }: StopScope): boolean {
+    return runIds?.every((runId) => this.runs.has(runId)) ?? false
+  }
+
+  #tellHeld(call: StopCall): void {
+    for (const run of this.runs.values()) if (isInScope(call.scope, identityOf(run))) call.tell(run)
   }
 
   async #lookUp(
     scope: StopScope,
     timeoutMs = LOOKUP_MAX_MS,
   ): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
-    const isAllHere = scope.runIds?.every((runId) => this.runs.has(runId)) ?? false
-    if (isAllHere) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
+    if (this.#isAllHeld(scope)) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
       return { ...(await this.#inTime(this.#options.findElsewhere(scope), timeoutMs)), lookup: 'complete' }
     } catch (error) {
@@ -195,7 +204,9 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
       ...[...owned, ...answered].map(({ runId }) => runId),
       ...takenOver.map(({ id }) => id),
     ])
-    return (call.scope.runIds ?? []).filter((runId) => !call.hasTold(runId) && !found.has(runId))
+    return (call.scope.runIds ?? []).filter(
+      (runId) => !this.runs.has(runId) && !call.hasTold(runId) && !found.has(runId),
+    )
   }
 
   #defaultTimeoutMs(call: StopCall, { owned }: Elsewhere): number {

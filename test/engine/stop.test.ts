@@ -252,6 +252,14 @@ describe('scopes', () => {
     expect(engine.live()).toEqual([])
   })
 
+  it('K15: a stop that names a run which is nowhere is refused whole', async () => {
+    const engine = await openTestEngine()
+    const run = await engine.start({ id: 'here', command: sleeper, stop: quickStop })
+    await expect(engine.stop({ run: ['here', 'nowhere'] })).rejects.toMatchObject({ code: 'unknown-run' })
+    expect(run.state.intent).toBeNull()
+    expect((await engine.stop({ run: ['here'] })).status).toBe('confirmed')
+  })
+
   it('K15: an unknown run is an error, not a receipt; an order with nothing to do says so', async () => {
     const engine = await openTestEngine()
     await expect(engine.stop({ run: 'nowhere' })).rejects.toMatchObject({ code: 'unknown-run' })
