@@ -55,7 +55,7 @@ export class Engine {
   readonly #filed: FiledOrders
   readonly #records: Records
   readonly #factory: RunFactory
-  readonly #listeners = new Set<(event: RunEventOut) => void>()
+  readonly #listeners = new Set<(event: RunEventOut) => unknown>()
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
   #closed: Promise<{ readonly left: readonly string[] }> | null = null
@@ -207,11 +207,13 @@ export class Engine {
     return actor === undefined ? undefined : this.#handle(actor)
   }
 
-  runs(query?: RunQuery): Promise<readonly RunSummary[]> {
+  async runs(query?: RunQuery): Promise<readonly RunSummary[]> {
+    this.#assertNotClosed('runs')
     return this.#records.runs(query)
   }
 
-  history(runId: string): Promise<RunHistory> {
+  async history(runId: string): Promise<RunHistory> {
+    this.#assertNotClosed('history')
     return this.#records.history(runId)
   }
 
@@ -220,12 +222,13 @@ export class Engine {
   }
 
   /** Removes runs that are settled, confirmed and delivered, and settled before that time (S4). Returns how many. */
-  prune(options: { readonly settledBefore: number }): Promise<number> {
+  async prune(options: { readonly settledBefore: number }): Promise<number> {
+    this.#assertNotClosed('prune')
     return this.#parts.host.store.prune(options.settledBefore)
   }
 
   /** Every run's events but its output. A listener that throws hurts nobody (F). Returns the way to stop listening. */
-  subscribe(listener: (event: RunEventOut) => void): () => void {
+  subscribe(listener: (event: RunEventOut) => unknown): () => void {
     this.#listeners.add(listener)
     return () => {
       this.#listeners.delete(listener)
@@ -256,9 +259,10 @@ export class Engine {
     // Runs that are left owe answers that will not come.
     await this.#filed.close(left.length > 0 ? 0 : host.commitDeadlineMs)
     for (const run of this.#registry.runs.values()) run.leave()
-    await host.commits.close(host.commitDeadlineMs)
-    if (!host.commits.isDegraded) host.spool?.discard()
-    await host.store.close()
+    await host.commits.close(host.commitDeadlineMs, async () => {
+      host.spool?.discard()
+      await host.store.close()
+    })
     return { left }
   }
 
@@ -302,11 +306,15 @@ export class Engine {
   }
 
   #publish(event: RunEventOut): void {
+    const failed = (error: unknown): void => {
+      this.#parts.host.logger.error({ error: messageOf(error) }, 'a subscriber failed')
+    }
     for (const listener of [...this.#listeners]) {
       try {
-        listener(event)
+        // An async listener's rejection is as much its own fault as a throw.
+        Promise.resolve(listener(event)).catch(failed)
       } catch (error) {
-        this.#parts.host.logger.error({ error: messageOf(error) }, 'a subscriber failed')
+        failed(error)
       }
     }
   }

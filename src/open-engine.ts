@@ -51,6 +51,20 @@ const silent: Logger = {
   error: () => undefined,
 }
 
+/** A logger that throws is the host's fault and no run's (F). */
+const guarded = (logger: Logger): Logger => {
+  const guard =
+    (level: keyof Logger): Logger[typeof level] =>
+    (detail, message) => {
+      try {
+        logger[level](detail, message)
+      } catch {
+        // There is nobody left to tell.
+      }
+    }
+  return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') }
+}
+
 const storeOver = (db: Db, isSqlite: boolean, close: () => Promise<void>): StorePort =>
   new KyselyStore(db, {
     isInScope: (scope, run) =>
@@ -152,7 +166,7 @@ export const openEngineOver = async (
   clock: Clock = systemClock,
 ): Promise<Engine> => {
   const processes = chooseProcesses(options)
-  const logger = (options.logger as Logger | undefined) ?? silent
+  const logger = options.logger === undefined ? silent : guarded(options.logger as Logger)
   const id = uuidv7()
   const spoolFolder = besides(options.database, 'spool')
   const spool = spoolFolder === null ? null : createSpool(spoolFolder, id)

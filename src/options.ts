@@ -38,6 +38,19 @@ const runId = v.pipe(
   v.regex(RUN_ID, 'must be 1 to 128 letters, digits or . _ : @ - and begin with a letter or digit'),
 )
 
+/** Names that a record of JavaScript has by itself: dropped in silence by whoever guards against them, so refused by name here. */
+const RESERVED = ['__proto__', 'constructor', 'prototype']
+
+const unreserved = <T>() =>
+  v.custom<Readonly<Record<string, T>>>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      !Object.keys(value).some((key) => RESERVED.includes(key)),
+    `must be a record without the names ${RESERVED.join(', ')}`,
+  )
+
 const command = v.pipe(
   v.array(v.pipe(v.string(), noNul)),
   v.minLength(1, 'must name a program'),
@@ -51,9 +64,12 @@ const cwd = v.pipe(
   v.check((path) => !existsSync(path) || statSync(path).isDirectory(), 'is not a folder'),
 )
 
-const environment = v.record(
-  v.pipe(v.string(), v.nonEmpty('must not have an empty name'), noNul),
-  v.optional(v.pipe(v.string(), noNul)),
+const environment = v.pipe(
+  unreserved<string | undefined>(),
+  v.record(
+    v.pipe(v.string(), v.nonEmpty('must not have an empty name'), noNul),
+    v.optional(v.pipe(v.string(), noNul)),
+  ),
 )
 
 const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
@@ -88,7 +104,10 @@ export const runSpecSchema = v.strictObject({
   session: v.optional(name),
   task: v.optional(name),
   labels: v.optional(
-    v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))),
+    v.pipe(
+      unreserved<string>(),
+      v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))),
+    ),
     {},
   ),
   stop: v.optional(stop, {}),
@@ -155,7 +174,13 @@ export const scopeSchema = v.pipe(
     run: v.optional(v.union([runId, v.pipe(v.array(runId), v.minLength(1, 'must name a run'))])),
     session: v.optional(name),
     task: v.optional(name),
-    labels: v.optional(v.record(name, v.string())),
+    labels: v.optional(
+      v.pipe(
+        unreserved<string>(),
+        v.record(name, v.string()),
+        v.check((labels) => Object.keys(labels).length > 0, 'must name a label'),
+      ),
+    ),
     all: v.optional(v.literal(true)),
   }),
   v.check(

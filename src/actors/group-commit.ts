@@ -33,6 +33,7 @@ export class GroupCommit {
   #isScheduled = false
   #isFlushing = false
   #retryMs = 0
+  #isClosing = false
   #isClosed = false
   /** Set once someone waits for the queue to be empty. */
   #onIdle: (() => void) | null = null
@@ -65,20 +66,31 @@ export class GroupCommit {
     if (!this.#isScheduled && !this.#isFlushing) this.#schedule(MARK_DELAY_MS)
   }
 
-  /** Takes nothing new; resolves when nothing is on its way, or after `deadlineMs`. */
-  async close(deadlineMs: number): Promise<void> {
+  /**
+   * Resolves when nothing is on its way, or after `deadlineMs`; `flushed` is called when nothing is on its way any more, now or later:
+   * the rows follow when the store answers, without keeping the process alive for it.
+   */
+  async close(deadlineMs: number, flushed: () => Promise<void>): Promise<void> {
+    this.#isClosing = true
     if (this.#queue.length > 0 || this.#marks.length > 0 || this.#isFlushing) {
       await new Promise<void>((resolve) => {
         const cancel = this.#clock.after(deadlineMs, resolve)
         this.#onIdle = () => {
           cancel()
-          resolve()
+          void this.#end(flushed).then(resolve)
         }
         this.#schedule(0)
       })
+      return
     }
+    await this.#end(flushed)
+  }
+
+  async #end(flushed: () => Promise<void>): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
     this.#cancelScheduled()
+    await flushed()
   }
 
   #cancelScheduled: () => void = () => undefined
@@ -158,7 +170,9 @@ export class GroupCommit {
     if (this.#isClosed) return
     if (this.isDegraded) {
       this.#isScheduled = true
-      this.#cancelScheduled = this.#clock.after(this.#retryMs, () => void this.#flush())
+      this.#cancelScheduled = this.#clock.after(this.#retryMs, () => void this.#flush(), {
+        isBackground: this.#isClosing,
+      })
     } else if (this.#queue.length > 0) {
       this.#schedule(0)
     } else if (this.#marks.length > 0) {

@@ -135,6 +135,9 @@ export const runEventsOf = (
     if (run.state.isDone && run.output.hasEnded) stream.end()
   }
   for (const event of past(run)) stream.push(event)
+  run.onLeave(() => {
+    stream.end()
+  })
   stops.push(
     run.onTransition((transition) => {
       for (const event of eventsOfTransition(run, transition)) stream.push(event)

@@ -62,6 +62,7 @@ export class RunActor implements ActorRole {
   #wantedEnd: 'none' | 'interrupt' | 'cancel' = 'none'
   #settle: (outcome: Outcome) => void = () => undefined
   #confirm: (gone: Gone) => void = () => undefined
+  #leaveListeners = new Set<() => void>()
   #listeners = new Set<(transition: Transition) => void>()
 
   constructor(row: RunRow, environment: RunEnvironment, host: HostServices) {
@@ -148,6 +149,7 @@ export class RunActor implements ActorRole {
     this.progress.stop()
     this.#durable.stop()
     this.process?.leave()
+    for (const listener of [...this.#leaveListeners]) listener()
   }
 
   /** The run was not taken into the store: whoever waits for it is told so. */
@@ -158,6 +160,11 @@ export class RunActor implements ActorRole {
   post(message: RunMessage): Promise<Posted> {
     if (isIntentEvent(message.type)) this.#wantEnd(message.type === 'run.cancel')
     return this.#durable.post(message)
+  }
+
+  /** This engine lets go of the run: nothing more will be heard of it here. */
+  onLeave(listener: () => void): void {
+    this.#leaveListeners.add(listener)
   }
 
   onTransition(listener: (transition: Transition) => void): () => void {

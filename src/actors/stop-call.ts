@@ -86,11 +86,15 @@ export class StopCall {
   /** Gives a run held here its intent, in this tick (P1). */
   tell(run: RunActor): void {
     if (this.hasTold(run.id)) return
-    this.#owners.delete(run.id)
+    // A run that was taken from a dead engine is awaited already.
+    const isAwaited = this.#owners.delete(run.id)
     const { first, answer } = endRun(run, this.input, this.#host.clock)
     this.#lines.set(run.id, first)
-    if (first.status !== 'requested') return
-    this.#open += 1
+    if (first.status !== 'requested') {
+      if (isAwaited) this.#answer(first)
+      return
+    }
+    if (!isAwaited) this.#open += 1
     void answer.then((line) => {
       this.#answer(line)
     })

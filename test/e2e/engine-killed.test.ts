@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import type { RunHistory } from '../../src/index.js'
-import { runCli, startCli } from '../support/cli.js'
+import { cli, start, textOf } from '../cli/cli.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
@@ -45,7 +45,7 @@ describe('SIGKILL of the engine', () => {
       const { ledger, env } = withLedger()
       const id = `run-${round}`
       const stopOptions = ['--term-grace', `${GRACE_MS}ms`]
-      const runner = startCli(
+      const runner = start(
         [
           'run',
           '--db',
@@ -57,7 +57,7 @@ describe('SIGKILL of the engine', () => {
           '--',
           ...fixtureCommand('stubborn-agent'),
         ],
-        { ...process.env, ...env },
+        { env },
       )
       await waitFor(() => readLedger(ledger).readyAt !== undefined, {
         deadlineMs: 60_000,
@@ -67,14 +67,14 @@ describe('SIGKILL of the engine', () => {
       await new Promise((resolve) => setTimeout(resolve, killAfterMs))
       process.kill(runner.pid, 'SIGKILL')
       await runner.ended
-      const stopped = await runCli(['stop', '--db', database, '--json', id])
-      const receipt = JSON.parse(stopped.stdout) as {
+      const stopped = await cli(['stop', '--db', database, '--json', id])
+      const receipt = JSON.parse(textOf(stopped)) as {
         status: string
         runs: { status: string; work: string }[]
       }
       const left = aliveOf(readLedger(ledger))
       expect(left, what).toEqual([])
-      expect(['confirmed', 'nothing-to-stop'], `${what}: ${stopped.stdout}${stopped.stderr}`).toContain(
+      expect(['confirmed', 'nothing-to-stop'], `${what}: ${textOf(stopped)}${stopped.stderr}`).toContain(
         receipt.status,
       )
       expect(stopped.code, what).toBe(receipt.status === 'confirmed' ? 0 : 3)

@@ -1,6 +1,7 @@
 /** Closing an engine: nothing hangs, nothing is forgotten. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine, openRecords } from '../../src/index.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
@@ -52,6 +53,24 @@ describe('close', () => {
     expect(started.alive()).toEqual([])
   })
 
+  it('S2: what was recorded nowhere but in the spool follows when the store answers, also after close', async () => {
+    const database = join(tempDir(), 'runs.db')
+    const engine = await createEngine({ database, commitDeadlineMs: 200 })
+    const started = await startFixture(engine, 'ignore-term', { task: 't1' })
+    await started.ready()
+    const other = new BetterSqlite3(database)
+    onTestFinished(() => void other.close())
+    other.exec('BEGIN EXCLUSIVE')
+    expect(await engine.close({ deadlineMs: 20_000 })).toEqual({ left: [] })
+    expect(started.alive()).toEqual([])
+    other.exec('COMMIT')
+    await using records = await openRecords({ database })
+    await waitFor(async () => (await records.history(started.run.id)).run.process === 'confirmed', {
+      deadlineMs: 20_000,
+      what: 'the rows follow',
+    })
+  })
+
   it('O10: launches during closing are refused, and close joins close', async () => {
     const engine = await createEngine({ database: ':memory:' })
     const started = await startFixture(engine, 'ignore-term')
@@ -97,6 +116,17 @@ describe('listeners', () => {
       what: 'the engine lets go of it',
     })
     expect(seen).toEqual(expect.arrayContaining(['transition', 'launched', 'settled', 'confirmed']))
+  })
+
+  it('P19: an async subscriber that rejects, and a logger that throws, hurt nobody', async () => {
+    const fail = (): never => {
+      throw new Error('mine')
+    }
+    const engine = await openTestEngine({ logger: { debug: fail, info: fail, warn: fail, error: fail } })
+    engine.subscribe(() => Promise.reject(new Error('mine too')))
+    engine.subscribe(fail)
+    const run = await engine.start({ command: ['sleep', '60'], stop: quickStop })
+    expect((await run.cancel()).status).toBe('confirmed')
   })
 
   it('INV-12: events end by themselves, with settled before confirmed, and a late listener is told the same', async () => {

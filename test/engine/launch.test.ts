@@ -22,6 +22,11 @@ describe('at the door', () => {
       () => ({ command: ['true'], stop: { termGrace: 1 } }),
       /unknown option stop\.termGrace/,
     ],
+    [
+      'a label that a record has by itself',
+      () => ({ command: ['true'], labels: { constructor: 'x' } }),
+      /labels must be a record without the names/,
+    ],
     ['an empty command', () => ({ command: [] }), /command must name a program/],
     ['an empty program', () => ({ command: [''] }), /command must name a program/],
     [

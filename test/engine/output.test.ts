@@ -99,6 +99,21 @@ describe('a flood', () => {
 })
 
 describe('the log', () => {
+  it('L4: an id that was pruned begins a log of its own', async () => {
+    const engine = await openTestEngine()
+    const logOf = async (word: string): Promise<string> => {
+      const run = await engine.start({ id: 'again', command: ['echo', word] })
+      await collect(run.events())
+      let text = ''
+      for await (const piece of engine.logs('again'))
+        if (piece.kind === 'chunk') text += piece.bytes.toString()
+      return text
+    }
+    expect(await logOf('one')).toBe('one\n')
+    expect(await engine.prune({ settledBefore: Date.now() + 1_000 })).toBe(1)
+    expect(await logOf('two')).toBe('two\n')
+  })
+
   it('L4: it holds every byte in order with its stream, and can be followed to the end', async () => {
     const engine = await openTestEngine()
     const run = await engine.start({

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
-import { runCli, startCli } from '../support/cli.js'
-import type { CliProcess } from '../support/cli.js'
+import { cli, start, textOf } from '../cli/cli.js'
+import type { Started } from '../cli/cli.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
@@ -14,7 +14,7 @@ import { tempDir, waitFor } from '../support/wait-for.js'
 
 interface Elsewhere {
   readonly database: string
-  readonly runner: CliProcess
+  readonly runner: Started
   readonly ledger: string
 }
 
@@ -22,7 +22,7 @@ interface Elsewhere {
 const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewhere> => {
   const database = join(tempDir(), 'runs.db')
   const { ledger, env } = withLedger()
-  const runner = startCli(
+  const runner = start(
     [
       'run',
       '--db',
@@ -35,11 +35,11 @@ const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewher
       '--',
       ...fixtureCommand(name),
     ],
-    { ...process.env, ...env },
+    { env },
   )
   onTestFinished(() => endTree(ledger))
   await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${name} is up` })
-  await waitFor(() => runner.stdout().includes('"launched"'), {
+  await waitFor(() => runner.text().includes('"launched"'), {
     deadlineMs: 20_000,
     what: 'the launch is recorded',
   })
@@ -84,9 +84,9 @@ describe('recovery', () => {
       status: 'confirmed',
       runs: [{ runId: 'r1', status: 'confirmed', work: 'cancelled' }],
     })
-    const { code, stdout } = await elsewhere.runner.ended
-    expect(code).toBe(143)
-    expect(stdout).toContain('from elsewhere')
+    const ended = await elsewhere.runner.ended
+    expect(ended.code).toBe(143)
+    expect(textOf(ended)).toContain('from elsewhere')
     expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
   })
 
@@ -111,7 +111,7 @@ describe('recovery', () => {
   it('R4: a step of the ladder that the dead engine had committed is done again, and the ladder goes on where it was', async () => {
     const elsewhere = await runElsewhere('stubborn-agent', '60s')
     process.kill(elsewhere.runner.pid, 'SIGINT')
-    await waitFor(() => elsewhere.runner.stdout().includes('"term-sent"'), {
+    await waitFor(() => elsewhere.runner.text().includes('"term-sent"'), {
       deadlineMs: 20_000,
       what: 'TERM is sent',
     })
@@ -123,6 +123,16 @@ describe('recovery', () => {
     await waitFor(() => terms() > before, { deadlineMs: 10_000, what: 'TERM is sent again' })
     expect(engine.run('r1')?.state).toMatchObject({ process: 'term-sent', work: 'open.interrupting' })
     expect((await engine.stop({ run: 'r1' }, { force: true })).runs[0]?.status).toBe('confirmed')
+    expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
+  })
+
+  it('INV-11: a stop whose target engine dies is answered when its runs are, not at the deadline', async () => {
+    const elsewhere = await runElsewhere('ignore-term')
+    const engine = await openTestEngine({ database: elsewhere.database, recover: false })
+    process.kill(elsewhere.runner.pid, 'SIGSTOP')
+    const stopping = engine.stop({ run: 'r1' }, { timeoutMs: 600_000 })
+    await killRunner(elsewhere)
+    expect((await stopping).status).toBe('confirmed')
     expect(aliveOf(readLedger(elsewhere.ledger))).toEqual([])
   })
 
@@ -147,7 +157,7 @@ describe('recovery', () => {
     const engine = await openTestEngine({ database })
     const started = await startFixture(engine, 'ignore-term', { task: 't1', stop: { termGraceMs: 60_000 } })
     await started.ready()
-    const stopped = await runCli(['stop', '--db', database, '--task', 't1', '--timeout', '300ms', '--json'])
+    const stopped = await cli(['stop', '--db', database, '--task', 't1', '--timeout', '300ms', '--json'])
     expect(stopped.code).toBe(75)
     const other = await openTestEngine({ database })
     const run = await other.start({ task: 't1', command: ['true'] })

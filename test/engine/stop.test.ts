@@ -182,6 +182,7 @@ describe('scopes', () => {
     expect(outside.state.headline).not.toBe('cancelled')
     expect(engine.live().map(({ runId }) => runId)).toEqual([outside.id])
     const byLabel = await engine.stop({ labels: { user: 'nobody' } })
+    await expect(engine.stop({ labels: {} })).rejects.toMatchObject({ code: 'invalid-option' })
     expect(byLabel).toMatchObject({ status: 'nothing-to-stop', runs: [] })
   })
 

@@ -1,12 +1,15 @@
 /** A tree that will not go: the truth, told in time. */
 import { spawn, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import { endTree } from '../support/end-tree.js'
+import { openTestEngine, quickStop } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { tempDir } from '../support/wait-for.js'
+import { tempDir, waitFor } from '../support/wait-for.js'
 
 /** Root without the right to signal other users' processes. */
 const canDropKill = (): boolean =>
@@ -61,4 +64,55 @@ describe('a member that may not be signalled', () => {
     expect(['kill-sent', 'unconfirmed']).toContain(run.headline)
     expect(executions[0]?.survivors).toMatchObject([{ pid: survivor?.pid }])
   }, 60_000)
+})
+
+const THREADS_OUTLIVE_MAIN = [
+  'import ctypes, os, threading, time',
+  'threading.Thread(target=lambda: (time.sleep(60), os._exit(0))).start()',
+  'print("up", flush=True)',
+  // SYS_exit ends the calling thread only.
+  'ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)',
+].join('\n')
+
+describe('a process whose first thread has ended', () => {
+  it.for(['leader', 'child'] as const)(
+    'C6, INV-5: as %s it looks like a zombie, lives, and is gone when the stop says so',
+    async (place, context) => {
+      if (spawnSync('python3', ['--version']).status !== 0) context.skip('no python3')
+      const engine = await openTestEngine()
+      const mark = randomUUID()
+      const python = ['python3', '-c', THREADS_OUTLIVE_MAIN]
+      const run = await engine.start({
+        command: place === 'leader' ? python : ['sh', '-c', '"$@" & wait; sleep 60', 'sh', ...python],
+        env: { ...process.env, RW_THREADS: mark },
+        stop: quickStop,
+      })
+      const bearsMark = (path: string): boolean => {
+        try {
+          return readFileSync(path, 'latin1').includes(`RW_THREADS=${mark}`)
+        } catch {
+          // Gone meanwhile, or the thread that has ended.
+          return false
+        }
+      }
+      const threadsOf = (): string[] =>
+        readdirSync('/proc').filter((pid) => {
+          if (!/^[0-9]+$/.test(pid) || !existsSync(`/proc/${pid}/task`)) return false
+          return readdirSync(`/proc/${pid}/task`).some((thread) =>
+            bearsMark(`/proc/${pid}/task/${thread}/environ`),
+          )
+        })
+      for await (const event of run.events()) if (event.type === 'output') break
+      await waitFor(
+        () => threadsOf().some((pid) => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ')),
+        {
+          deadlineMs: 10_000,
+          what: 'its first thread has ended',
+        },
+      )
+      const receipt = await run.cancel()
+      expect(receipt.runs[0]?.status).toBe('confirmed')
+      expect(threadsOf()).toEqual([])
+    },
+  )
 })

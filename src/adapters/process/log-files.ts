@@ -80,8 +80,7 @@ class FolderLog implements LogWriter {
     }
     try {
       const segment = (this.#segment ??= await openSegment(this.#folder, 0))
-      await segment.index.write(`${LOG_END}\n`)
-      await closeSegment(segment)
+      await segment.index.write(`${LOG_END}\n`).finally(() => closeSegment(segment))
     } catch (error) {
       this.#logger.warn({ folder: this.#folder, error: messageOf(error) }, 'a log could not be closed')
     }
@@ -147,6 +146,8 @@ export const createLogFiles = (root: string | null, maxBytes: number, logger: Lo
       const folder = pathOf(runId, attempt)
       if (folder === null) return null
       try {
+        // An id that was pruned may be used again: its old log is not part of the new one.
+        rmSync(folder, { recursive: true, force: true })
         makeFolders(root ?? '', folder)
         return new FolderLog(folder, maxBytes, logger)
       } catch (error) {

@@ -91,20 +91,38 @@ export const readLimitMark = (pid: number): number | null | 'gone' => {
   }
 }
 
-/** The value of one environment variable as the process was started with it; null when it has none, or it is not ours to read. */
+/** Where the environment of a process is read: a process whose first thread has ended shows it only through another one (C6). */
+const environmentPath = ({ pid, state, threads }: ProcStat): string => {
+  const main = `/proc/${String(pid)}`
+  if (state !== 'Z' || threads <= 1) return `${main}/environ`
+  const other = readdirSync(`${main}/task`).find((thread) => thread !== String(pid))
+  return other === undefined ? `${main}/environ` : `${main}/task/${other}/environ`
+}
+
+/**
+ * The value of one environment variable as the process was started with it; null when it has none, or it is not ours to read. `empty`:
+ * nothing is shown, as in the middle of an `exec`.
+ */
 export const readEnvironment = (
-  pid: number,
+  stat: ProcStat,
   name: string,
 ): { readonly value: string | null } | 'gone' | 'empty' => {
   try {
-    const text = readProcFile(`/proc/${String(pid)}/environ`)
-    if (text === null) return 'gone'
+    const text = readProcFile(environmentPath(stat))
+    // INV-5: an environment that is not there is not a process that is not there.
+    if (text === null) return isStillThere(stat) ? 'empty' : 'gone'
     if (text === '') return 'empty'
     const entry = text.split('\0').find((line) => line.startsWith(`${name}=`))
     return { value: entry === undefined ? null : entry.slice(name.length + 1) }
   } catch {
     return { value: null }
   }
+}
+
+/** The same process, alive, a moment later. */
+export const isStillThere = ({ pid, startTicks }: ProcStat): boolean => {
+  const now = readStat(pid)
+  return now !== null && now.startTicks === startTicks && isAlive(now)
 }
 
 const bootId = (): string => readProcFile('/proc/sys/kernel/random/boot_id')?.trim() ?? ''

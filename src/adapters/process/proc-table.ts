@@ -7,7 +7,7 @@
  * is examined, it may have been replaced by a child that the listing does not name.
  */
 import { RunwardenError, messageOf } from '../../errors.js'
-import { isAlive, listPids, readEnvironment, readLimitMark, readStat } from './proc-fs.js'
+import { isAlive, isStillThere, listPids, readEnvironment, readLimitMark, readStat } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
 /** Holds the cookies of all executions a process descends from, `:` between them. */
@@ -112,14 +112,14 @@ export class ProcTable {
     const known = this.#marks.get(keyOf(stat))
     if (known?.isSettled === true) return known
     const limit = readLimitMark(stat.pid)
-    if (limit === 'gone') return null
+    if (limit === 'gone' && !isStillThere(stat)) return null
     // Both: an engine inside a run of another engine replaces the limit, and passes the cookies on.
-    const cookies = readEnvironment(stat.pid, COOKIE_VARIABLE)
+    const cookies = readEnvironment(stat, COOKIE_VARIABLE)
     if (cookies === 'gone') return null
     const isSettled = isOld(stat)
     const found = cookies === 'empty' ? undefined : cookies.value?.split(':')
     return {
-      limit,
+      limit: limit === 'gone' ? null : limit,
       cookies: found ?? known?.cookies ?? [],
       isSettled,
       isUnknown: cookies === 'empty' && !isSettled,
