@@ -10,7 +10,7 @@ import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
-import type { EngineRow, ExecutionRow, StoredRun } from './store.ports.js'
+import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
 import type { Elsewhere } from './registry-contract.js'
 import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
@@ -212,10 +212,20 @@ export class Elsewheres {
     const last = executions.at(-1)
     const record = last === undefined ? null : recordOf(last)
     const run = makeRun(stored)
-    run.resume(stored, timers, factsOf(record, last?.logPath ?? null))
+    run.resume(
+      stored,
+      timers.map((timer) => this.#afresh(timer)),
+      factsOf(record, last?.logPath ?? null),
+    )
     hold(run)
     if (record !== null && !run.state.isConfirmed) await this.#reconcile(run, record)
     return run
+  }
+
+  /** The kill is done again from here: its deadline counts from now, not from the dead engine's. */
+  #afresh(timer: TimerRow): TimerRow {
+    const isOfKill = timer.id.startsWith('xstate.after.killGrace')
+    return isOfKill ? { ...timer, dueAt: this.#options.host.clock.wallMs() + timer.delayMs } : timer
   }
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */
