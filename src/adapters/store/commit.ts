@@ -12,6 +12,13 @@ import type { Db, Tx } from './schema.js'
 
 const int = (claim: boolean): number => (claim ? 1 : 0)
 
+/** The columns that every kind of actor has. */
+const actorColumns = ({ machineVersion, rev, snapshot }: ActorWrite) => ({
+  machine_version: machineVersion,
+  rev,
+  snapshot,
+})
+
 const isUpdated = (result: { readonly numUpdatedRows: bigint }): boolean => result.numUpdatedRows > 0n
 
 /** A launch inside the scope of a fenced order in force, whichever engine filed it (K16). */
@@ -49,10 +56,8 @@ const createRun = async (
       program: created.program,
       protocol: created.protocol,
       created_at: created.createdAt,
-      machine_version: write.machineVersion,
-      rev: write.rev,
+      ...actorColumns(write),
       owner: write.owner,
-      snapshot: write.snapshot,
       updated_at: write.journal.at,
       ...headColumns(rows),
     })
@@ -87,9 +92,7 @@ const writeRun = async (
   const result = await tx
     .updateTable('runwarden_run')
     .set({
-      machine_version: write.machineVersion,
-      rev: write.rev,
-      snapshot: write.snapshot,
+      ...actorColumns(write),
       updated_at: write.journal.at,
       ...headColumns(rows),
     })
@@ -102,9 +105,7 @@ const writeRun = async (
 
 const writeOrder = async (tx: Tx, write: ActorWrite, rows: RowsOf<'stop-order'>): Promise<CommitVerdict> => {
   const state = {
-    machine_version: write.machineVersion,
-    rev: write.rev,
-    snapshot: write.snapshot,
+    ...actorColumns(write),
     state: rows.state,
     settled_at: rows.settledAt,
   }
@@ -140,9 +141,7 @@ const writeOrder = async (tx: Tx, write: ActorWrite, rows: RowsOf<'stop-order'>)
 
 const writeRegistry = async (tx: Tx, write: ActorWrite, rows: RowsOf<'registry'>): Promise<CommitVerdict> => {
   const state = {
-    machine_version: write.machineVersion,
-    rev: write.rev,
-    snapshot: write.snapshot,
+    ...actorColumns(write),
     state: rows.state,
     closed_at: rows.closedAt,
   }

@@ -27,6 +27,16 @@ const sleeper = (): { readonly pid: number; readonly identity: ProcessIdentity }
   return { pid, identity }
 }
 
+/** A launch of its own, without its marks. */
+const launchOf = (command: readonly string[]) => ({
+  runId: 'r',
+  attempt: 1,
+  command,
+  cwd: '/',
+  env: { PATH: process.env['PATH'] },
+  stdin: 'ignore' as const,
+})
+
 describe('identity', () => {
   it.each([
     ['a plain name', '12 (sleep) S 1 12 12 0 -1 0 0 0 0 0 5 7 0 0 20 0 1 0 999 0 42', 'sleep', 999],
@@ -146,14 +156,7 @@ describe('membership', () => {
     const { readFileSync } = await import('node:fs')
     const before = readFileSync('/proc/self/limits', 'utf8')
     const port = createProcessPort('group+marks')
-    const launch = {
-      runId: 'r',
-      attempt: 1,
-      command: ['true'],
-      cwd: '/',
-      env: { PATH: process.env['PATH'] },
-      stdin: 'ignore' as const,
-    }
+    const launch = launchOf(['true'])
     const execution = await port.launch({ ...launch, marks: port.mintMarks() })
     await execution.exited
     expect(readFileSync('/proc/self/limits', 'utf8')).toBe(before)
@@ -162,14 +165,7 @@ describe('membership', () => {
   it('R2: an execution whose identity was never recorded is found by its marks', async () => {
     const port = createProcessPort('group+marks')
     const own = port.mintMarks()
-    const spec = {
-      runId: 'r',
-      attempt: 1,
-      command: ['sleep', '60'],
-      cwd: '/',
-      env: { PATH: process.env['PATH'] },
-      stdin: 'ignore' as const,
-    }
+    const spec = launchOf(['sleep', '60'])
     const launched = await port.launch({ ...spec, marks: own })
     const adopted = await port.adopt({
       ...spec,
@@ -210,14 +206,7 @@ describe('membership', () => {
 describe('what reaches a process', () => {
   it('C4: a stopped process gets its TERM only through the CONT that follows', async () => {
     const port = createProcessPort('group+marks')
-    const spec = {
-      runId: 'r',
-      attempt: 1,
-      command: ['sleep', '60'],
-      cwd: '/',
-      env: { PATH: process.env['PATH'] },
-      stdin: 'ignore' as const,
-    }
+    const spec = launchOf(['sleep', '60'])
     const execution = await port.launch({ ...spec, marks: port.mintMarks() })
     const stateOf = async (): Promise<string | undefined> => (await execution.scan())[0]?.state
     execution.signal('SIGSTOP', await execution.scan())
