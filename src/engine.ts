@@ -15,13 +15,16 @@ import type { RunEventOut } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
-import { closeOptionsSchema, parseOptions, runSpecSchema, scopeSchema, stopOptionsSchema } from './options.js'
-import type { CloseOptions, RunSpec, Scope, StopOptions } from './options.js'
+import { parseOptions } from './option-types.js'
+import { closeOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import type { CloseOptions, Scope, StopOptions } from './options.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
+import { parseRunSpec } from './run-spec.js'
+import type { RunSpec } from './run-spec.js'
 import type { EndOptions } from './run.js'
 
 /** One execution that is still there, or not proven gone. */
@@ -126,7 +129,7 @@ export class Engine {
    * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is half-done then.
    */
   async start(spec: RunSpec): Promise<Run> {
-    const parsed = parseOptions(runSpecSchema, spec, 'start')
+    const parsed = parseRunSpec(spec)
     const runId = parsed.id ?? uuidv7()
     const { session, task, labels } = parsed
     this.#registry.assertAdmits({ runId, session, task, labels })
@@ -301,6 +304,9 @@ export class Engine {
       for (const event of eventsOfTransition(run, transition)) this.#publish(event)
       // INV-11: what is over is in the store; the handle that the host holds goes on answering.
       if (run.state.isDone) this.#registry.letGo(run)
+    })
+    run.turns.onNews((news) => {
+      this.#publish({ runId: run.id, ...news })
     })
     this.#registry.hold(run)
   }

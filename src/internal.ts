@@ -1,6 +1,7 @@
 /** The seam for tests and benches: what the public door does not show. Not exported from the package. */
 export { openEngineOver, openStore } from './open-engine.js'
-export { engineOptionsSchema, parseOptions } from './options.js'
+export { parseOptions } from './option-types.js'
+export { engineOptionsSchema } from './options.js'
 export { DurableActor } from './actors/durable-actor.js'
 export { GroupCommit } from './actors/group-commit.js'
 export { ProgressClock } from './actors/progress-clock.js'

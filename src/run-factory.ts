@@ -6,22 +6,29 @@
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
 import { RunActor } from './actors/run.actor.js'
+import type { WatchdogLimits } from './actors/progress-clock.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
 import type { RunContext, RunPolicy } from './machines/run/run.context.js'
-import { absolute } from './options.js'
-import type { ParsedRunSpec } from './options.js'
+import { absolute } from './option-types.js'
+import { watchdogDefaults } from './run-spec.js'
+import type { ParsedRunSpec } from './run-spec.js'
 
 const DEFAULTS = {
   pauseGraceMs: 900_000,
   exitGraceMs: 10_000,
-  turnCancelMs: 10_000,
   finalizeDeadlineMs: 30_000,
 }
+
+/** Whether its first turn is the only one, or what a run without prompts has. */
+const isOneShot = ({ protocol, oneShot }: ParsedRunSpec): boolean => !protocol.isInteractive || oneShot
 const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   ...DEFAULTS,
-  isInteractive: false,
+  isInteractive: !isOneShot(spec),
+  isDriven: spec.protocol.isInteractive,
+  hasPrompt: spec.prompt !== undefined,
+  turnCancelMs: spec.turnCancelMs,
   candidates: 1 + (spec.fallback?.candidates.length ?? 0),
   canAsk: spec.stop.askGraceMs !== undefined,
   hasFinalize: false,
@@ -34,6 +41,21 @@ const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
 const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
   if (stdin === undefined) return 'ignore'
   return typeof stdin === 'string' && stdin !== 'ignore' && stdin !== 'pipe' ? { text: stdin } : stdin
+}
+
+/** ADR 0009: silence of a command without a protocol means nothing, unless the host says what it means. */
+const watchdogOf = ({ protocol, watchdog }: ParsedRunSpec): WatchdogLimits | null => {
+  if (watchdog === false || (watchdog === undefined && !protocol.hasWatchdog)) return null
+  const limits = watchdog ?? watchdogDefaults
+  const limit = (ms: number | false): number | null => (ms === false ? null : ms)
+  return {
+    neverStartedMs: limit(limits.neverStartedMs),
+    advisoryMs: limit(limits.advisoryMs),
+    stalledMs: limit(limits.stalledMs),
+    stalledToolMs: limit(limits.stalledToolMs),
+    completionSignalMs: limit(limits.completionSignalMs),
+    sleepGapMs: limits.sleepGapMs,
+  }
 }
 
 export interface RunFactoryParts {
@@ -61,7 +83,8 @@ export class RunFactory {
       command,
       cwd: absolute(cwd ?? spec.cwd ?? here),
       env: env ?? spec.env ?? process.env,
-      stdin: toStdin(stdin),
+      // A protocol that takes prompts writes them there.
+      stdin: spec.protocol.isInteractive ? 'pipe' : toStdin(stdin),
     }))
     const row = {
       id: runId,
@@ -70,12 +93,19 @@ export class RunFactory {
       labels,
       // L7: the program only.
       program: spec.command[0] ?? '',
-      protocol: 'lines',
+      protocol: spec.protocol.name,
       createdAt: this.#parts.host.clock.wallMs(),
     }
     return new RunActor(
       row,
-      { ...this.#environment(policyOf(spec)), ...output, candidates },
+      {
+        ...this.#environment(policyOf(spec)),
+        ...output,
+        candidates,
+        protocol: spec.protocol,
+        prompt: spec.prompt,
+        watchdog: watchdogOf(spec),
+      },
       this.#parts.host,
     )
   }
@@ -95,9 +125,10 @@ export class RunFactory {
       processes,
       logs,
       protocol: lines(),
+      prompt: undefined,
       watchdog: null,
-      // P9: a failure before any progress.
-      isFallbackEligible: (_event, context) => !context.hasProgress,
+      // P9: a failure before any progress of the attempt.
+      isFallbackEligible: (_event, { hasProgress }) => !hasProgress,
       requestAdmission,
       onDisowned,
     }

@@ -1,17 +1,21 @@
 /** The handle on one run that a host holds. Everything it does goes through the engine's registry. */
 import type { Outcome } from './machines/run/run.context.js'
 import type { StopReceipt } from './actors/stop-call.js'
-import type { Gone, RunEvents } from './actors/run-events.js'
+import type { Gone, OutputForm, RunEvents } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { RunState } from './actors/run-state.js'
+import type { RunActivity } from './actors/run-turns.js'
+import type { TurnEnd } from './actors/turn-end.js'
+import { parseOptions } from './option-types.js'
 import type { StopOptions } from './options.js'
+import { promptSchema } from './run-spec.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
 export type EndOptions = Omit<StopOptions, 'mode' | 'fence'>
 
 export interface EventOptions {
-  /** Whole lines (default), raw bytes as they come, or none. */
-  readonly output?: 'lines' | 'bytes' | 'none'
+  /** Whole lines (default), raw bytes as they come, frames of JSON parsed, or none. */
+  readonly output?: OutputForm
 }
 
 export class Run {
@@ -34,6 +38,11 @@ export class Run {
   /** A plain snapshot of the three regions, and one word for people. */
   get state(): RunState {
     return this.#actor.state
+  }
+
+  /** What the agent is at: its turn, how long it has been silent, its open tools. For people; it changes with every frame. */
+  get activity(): RunActivity {
+    return this.#actor.turns.activity
   }
 
   /** The leader's process id, once there is one. A number, not an identity: never signal it. */
@@ -67,6 +76,48 @@ export class Run {
   /** Ends the agent's stdin. */
   endInput(): void {
     this.#actor.process?.endInput()
+  }
+
+  /**
+   * Gives the agent a prompt, after those that wait already; at most 32 wait. Prompts are kept in memory only.
+   *
+   * @returns how its turn ended. A run that ends first abandons it; it never rejects for that.
+   * @throws `invalid-option`; `refused` when the protocol takes no prompts, the run is over or being ended, told to finish, for one
+   *   prompt only, or has too many waiting. The prompt was not taken then (K11).
+   */
+  async prompt(text: string): Promise<TurnEnd> {
+    return this.#actor.turns.prompt(parseOptions(promptSchema, text, 'prompt'))
+  }
+
+  /**
+   * More input for the open turn. The silence of the agent counts anew from here (K1).
+   *
+   * @throws `refused` when no turn is open, or the agent takes no input while it works.
+   */
+  steer(text: string): void {
+    this.#actor.turns.steer(parseOptions(promptSchema, text, 'steer'))
+  }
+
+  /**
+   * Ends the open turn and not the run: the agent is asked, and the turn is freed without it when it does not answer in `turnCancelMs`
+   * and 2 000 ms (K13). Calls join; prompts that wait have their turns then. A run for one turn ends as `interrupted`.
+   *
+   * @returns how the turn ended, which may be its completion; null when none was open.
+   * @throws `refused` when the protocol takes no prompts, or the run is over or being ended.
+   */
+  async cancelTurn(): Promise<TurnEnd | null> {
+    return this.#actor.turns.cancelTurn()
+  }
+
+  /**
+   * No further prompt: when those that wait have had their turns, the agent's input is closed and the run completes with its exit. An
+   * agent that does not exit is ended; what its last turn said stands.
+   *
+   * @throws `refused` when the protocol takes no prompts, or the run is over or being ended.
+   */
+  async finish(): Promise<Outcome> {
+    this.#actor.turns.finish()
+    return this.outcome
   }
 
   /** Ends the run for good. The intent is in force when the call returns its promise (P1). */

@@ -121,7 +121,9 @@ export interface ProcessPort {
   /** Whether the process of an identity lives. Another boot is gone; unreadable is unknown (R1). */
   lookUp(identity: ProcessIdentity): Promise<'alive' | 'gone' | 'unknown'>
   /** Cost and age of a live process, for people. */
-  usage(identity: ProcessIdentity): { readonly cpuMs: number; readonly rssBytes: number } | null
+  usage(
+    process: Pick<ProcessIdentity, 'pid' | 'startTicks'>,
+  ): { readonly cpuMs: number; readonly rssBytes: number } | null
 }
 
 // ── output ─────────────────────────────────────────────────────────────────────────────────────

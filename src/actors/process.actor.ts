@@ -44,6 +44,8 @@ export class ProcessActor {
   #pursuit: TreePursuit | null = null
   #isExitReported = false
   #isGone = false
+  /** CPU time of each process at the last look; null before the first. */
+  #cpuMs: ReadonlyMap<string, number> | null = null
 
   constructor(options: ProcessActorOptions) {
     this.#options = options
@@ -59,6 +61,29 @@ export class ProcessActor {
 
   get isGone(): boolean {
     return this.#isGone
+  }
+
+  /** The leader has exited, and its exit was told. */
+  get hasExited(): boolean {
+    return this.#isExitReported
+  }
+
+  /** CPU time that the processes below the leader have used since the last look, in ms; null where it cannot be told (K9). */
+  async cpuUsedMs(): Promise<number | null> {
+    const execution = this.#execution
+    if (execution === null) return null
+    const members = await execution.scan().catch(() => null)
+    if (members === null) return null
+    const before = this.#cpuMs
+    const now = new Map<string, number>()
+    for (const member of members) {
+      if (member.pid === execution.identity?.pid) continue
+      const key = `${String(member.pid)}:${String(member.startTicks)}`
+      now.set(key, this.#options.processes.usage(member)?.cpuMs ?? 0)
+    }
+    this.#cpuMs = now
+    if (before === null) return null
+    return [...now].reduce((usedMs, [key, cpuMs]) => usedMs + Math.max(0, cpuMs - (before.get(key) ?? 0)), 0)
   }
 
   /** Starts the candidate; `isWanted` is asked in the same tick as the spawn (P4). */

@@ -4,7 +4,7 @@
  * Each is idempotent under its key, except the launch, which is never done twice (R2): see machines/run/run.effects.ts.
  */
 import { RunwardenError, messageOf } from '../errors.js'
-import type { RunContext, RunPolicy } from '../machines/run/run.context.js'
+import type { RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { AnyEventObject } from 'xstate'
 import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
@@ -23,10 +23,12 @@ export interface RunEnvironment {
   readonly processes: ProcessPort
   readonly logs: LogPort
   readonly protocol: Protocol
+  /** The first prompt of a driven run. In memory only, like the commands. */
+  readonly prompt: string | undefined
   readonly watchdog: WatchdogLimits | null
   readonly drainMs: number
   readonly maxLineBytes: number
-  readonly isFallbackEligible: (event: AnyEventObject, context: RunContext) => boolean
+  readonly isFallbackEligible: (event: AnyEventObject, attempt: { readonly hasProgress: boolean }) => boolean
   /** Asks the registry to admit the next attempt; it answers with an event. */
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
@@ -47,7 +49,7 @@ const launch = async (run: RunActor, attempt: number): Promise<void> => {
     })
     return
   }
-  run.progress.begin(attempt, run.context.generation)
+  run.turns.launching(attempt)
   await processActor.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
 }
 
@@ -61,7 +63,14 @@ const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> =>
       await launch(run, effect.params.attempt)
       return
     case 'process.ask':
+      run.turns.askToEnd()
       processActor?.endInput()
+      return
+    case 'turn.dispatch':
+      await run.turns.dispatch(effect.params.generation)
+      return
+    case 'turn.abort':
+      run.turns.abort(effect.params.generation)
       return
     case 'process.terminate':
       processActor?.terminate()
@@ -80,8 +89,6 @@ const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> =>
     case 'notice.withdraw':
       // The rows are in the commit, the listeners have the transition; nothing else is held.
       return
-    case 'turn.dispatch':
-    case 'turn.abort':
     case 'delivery.finalize':
     case 'delivery.deliver':
       // No public option leads here yet: a run that calls for these was not begun by this version.

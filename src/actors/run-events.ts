@@ -8,8 +8,12 @@ import type { Transition } from './actor-role.js'
 import { EventStream } from './event-stream.js'
 import type { Containment, OutputStream } from './ports.js'
 import { hasConfirmed, hasSettled } from './run-rows.js'
+import type { RunEffect } from '../machines/run/run.effects.js'
 import type { RunActor } from './run.actor.js'
+import type { SessionNews } from './run-session.js'
 import { stateOf } from './run-state.js'
+import { turnEndOf } from './turn-end.js'
+import type { TurnEnd } from './turn-end.js'
 
 /** The tree of every attempt is proven gone. */
 export interface Gone {
@@ -44,16 +48,48 @@ export type RunEventOut =
       readonly line: string
       readonly isTruncated: boolean
     }
+  /** A frame of the agent's protocol, as it came (`output: 'frames'`). */
+  | { readonly type: 'frame'; readonly runId: string; readonly frame: Readonly<Record<string, unknown>> }
   | { readonly type: 'bytes'; readonly stream: OutputStream; readonly chunk: Uint8Array }
   | { readonly type: 'output-ended'; readonly isCut: boolean }
   /** The listener was too slow: this many output events are missing here. */
   | { readonly type: 'dropped'; readonly count: number }
-  | { readonly type: 'notice'; readonly runId: string; readonly kind: string; readonly text: string }
+  /** A message for people: `advisory` while it stands, `terminal` with the outcome that it tells of (K5, K8, K9). */
+  | {
+      readonly type: 'notice'
+      readonly runId: string
+      readonly kind: 'advisory' | 'terminal'
+      readonly text: string
+      readonly generation: number
+    }
+  /** The advisory of that turn stands no longer. */
+  | {
+      readonly type: 'notice-withdrawn'
+      readonly runId: string
+      readonly kind: 'advisory'
+      readonly generation: number
+    }
+  | ({ readonly type: 'turn-ended'; readonly runId: string } & TurnEnd)
+  /** What the agent's session tells, as often as the agent likes: it may be dropped, and is never recorded. */
+  | ({ readonly runId: string } & SessionNews)
   | { readonly type: 'unconfirmed'; readonly runId: string; readonly survivors: readonly Survivor[] }
   | { readonly type: 'settled'; readonly runId: string; readonly outcome: Outcome }
   | ({ readonly type: 'confirmed'; readonly runId: string } & Gone)
 
+/** Whole lines; raw bytes as they come; JSON objects, one a line of stdout, the other lines as they are; or nothing. */
+export type OutputForm = 'lines' | 'bytes' | 'frames' | 'none'
+
 export type RunEvents = AsyncIterableIterator<RunEventOut>
+
+/** Null: the line is no JSON object. */
+const parseFrame = (line: string): Readonly<Record<string, unknown>> | null => {
+  if (!line.startsWith('{')) return null
+  try {
+    return JSON.parse(line) as Readonly<Record<string, unknown>>
+  } catch {
+    return null
+  }
+}
 
 const transitionEvent = ({ actor, rev, at, event, after }: Transition): RunEventOut => {
   const { headline, work, process, delivery } = stateOf(after)
@@ -80,10 +116,12 @@ export const eventsOfTransition = (run: RunActor, transition: Transition): RunEv
   const context = transition.after.context as RunContext
   const events: RunEventOut[] = [transitionEvent(transition)]
   if (transition.event.type === 'process.launched') events.push(...launchedEvent(run))
-  for (const { type, params } of transition.effects) {
-    if (type !== 'notice.raise') continue
-    const { kind, text } = params as { kind: string; text: string }
-    events.push({ type: 'notice', runId: run.id, kind, text })
+  const end = turnEndOf(transition)
+  if (end !== null) events.push({ type: 'turn-ended', runId: run.id, ...end })
+  for (const effect of transition.effects as readonly RunEffect[]) {
+    if (effect.type === 'notice.withdraw')
+      events.push({ type: 'notice-withdrawn', runId: run.id, ...effect.params })
+    if (effect.type === 'notice.raise') events.push({ type: 'notice', runId: run.id, ...effect.params })
   }
   if (transition.event.type === 'process.survived') {
     events.push({ type: 'unconfirmed', runId: run.id, survivors: context.survivors })
@@ -119,13 +157,13 @@ const past = (run: RunActor): RunEventOut[] => {
   ]
 }
 
-export const runEventsOf = (
-  run: RunActor,
-  options: { readonly output: 'lines' | 'bytes' | 'none' },
-): RunEvents => {
+/** What an agent can make as much of as it likes. */
+const DROPPABLE: ReadonlySet<RunEventOut['type']> = new Set(['output', 'bytes', 'frame', 'retrying'])
+
+export const runEventsOf = (run: RunActor, options: { readonly output: OutputForm }): RunEvents => {
   const stops: (() => void)[] = []
   const stream = new EventStream<RunEventOut>({
-    isDroppable: ({ type }) => type === 'output' || type === 'bytes',
+    isDroppable: ({ type }) => DROPPABLE.has(type),
     droppedEvent: (count) => ({ type: 'dropped', count }),
     onClosed: () => {
       for (const stop of stops) stop()
@@ -143,14 +181,23 @@ export const runEventsOf = (
       for (const event of eventsOfTransition(run, transition)) stream.push(event)
       endIfOver()
     }),
+    run.turns.onNews((news) => {
+      stream.push({ runId: run.id, ...news })
+    }),
     run.output.listen({
       ...(options.output === 'bytes'
         ? { chunk: (from, chunk) => stream.push({ type: 'bytes', stream: from, chunk }) }
         : {}),
-      ...(options.output === 'lines'
+      ...(options.output === 'lines' || options.output === 'frames'
         ? {
-            line: (from, line, isTruncated) =>
-              stream.push({ type: 'output', stream: from, line, isTruncated }),
+            line: (from, line, isTruncated) => {
+              const frame = options.output === 'frames' && from === 'stdout' ? parseFrame(line) : null
+              stream.push(
+                frame === null
+                  ? { type: 'output', stream: from, line, isTruncated }
+                  : { type: 'frame', runId: run.id, frame },
+              )
+            },
           }
         : {}),
       drained: (isCut) => {

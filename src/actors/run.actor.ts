@@ -20,12 +20,12 @@ import type { ActorRole, HostServices, Posted, Transition } from './actor-role.j
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
-import type { Gone, RunEvents } from './run-events.js'
+import type { Gone, OutputForm, RunEvents } from './run-events.js'
 import { RunOutput } from './run-output.js'
 import { newProcessActor } from './run-process.js'
 import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ProcessActor } from './process.actor.js'
-import { ProgressClock, followTurns } from './progress-clock.js'
+import type { ProgressClock } from './progress-clock.js'
 import {
   executionRows,
   hasConfirmed,
@@ -37,6 +37,7 @@ import {
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
 import type { RunState } from './run-state.js'
+import { RunTurns } from './run-turns.js'
 
 type Untimed<E> = E extends { at: number } ? Omit<E, 'at'> : never
 export type RunMessage = Untimed<RunCommand | RunFact>
@@ -48,7 +49,7 @@ export class RunActor implements ActorRole {
   readonly row: RunRow
   readonly environment: RunEnvironment
   readonly output: RunOutput
-  readonly progress: ProgressClock
+  readonly turns: RunTurns
   /** Settles once, and never rejects. */
   readonly outcome: Promise<Outcome>
   /** Settles when every attempt's tree is proven gone. */
@@ -71,12 +72,7 @@ export class RunActor implements ActorRole {
     this.#host = host
     this.#durable = new DurableActor(row.id, this, host)
     this.output = new RunOutput()
-    this.progress = new ProgressClock(host.clock, environment.watchdog, {
-      progressed: ({ attempt, generation }) =>
-        void this.post({ type: 'turn.progressed', attempt, generation }),
-      silent: async (stamp) =>
-        (await this.post({ type: 'watchdog.silent', seen: stamp, current: stamp })) !== 'unrecorded',
-    })
+    this.turns = new RunTurns(this, host.clock)
     this.outcome = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -95,6 +91,10 @@ export class RunActor implements ActorRole {
 
   get context(): RunContext {
     return this.#snapshot.context as RunContext
+  }
+
+  get progress(): ProgressClock {
+    return this.turns.progress
   }
 
   /** A run that is not on record yet stands where it will begin. */
@@ -146,7 +146,7 @@ export class RunActor implements ActorRole {
 
   /** This engine lets go of the run: its record and its processes stay as they are. */
   leave(): void {
-    this.progress.stop()
+    this.turns.leave()
     this.#durable.stop()
     this.process?.leave()
     for (const listener of [...this.#leaveListeners]) listener()
@@ -185,7 +185,7 @@ export class RunActor implements ActorRole {
     return this.process
   }
 
-  events(options: { readonly output: 'lines' | 'bytes' | 'none' }): RunEvents {
+  events(options: { readonly output: OutputForm }): RunEvents {
     return runEventsOf(this, options)
   }
 
@@ -206,8 +206,9 @@ export class RunActor implements ActorRole {
   stamp(event: AnyEventObject): AnyEventObject {
     // K4: what is true at this moment, next to what the watchdog saw.
     if (isAutomaticEvent(event.type)) return { ...event, current: this.progress.stamp }
-    if (event.type === 'process.exited' || event.type === 'process.launch-failed') {
-      return { ...event, isFallbackEligible: this.environment.isFallbackEligible(event, this.context) }
+    if (['process.exited', 'process.launch-failed', 'session.failed'].includes(event.type)) {
+      const hasProgress = this.progress.hasProgressedIn(this.context.attempt)
+      return { ...event, isFallbackEligible: this.environment.isFallbackEligible(event, { hasProgress }) }
     }
     return event
   }
@@ -260,7 +261,7 @@ export class RunActor implements ActorRole {
   committed(transition: Transition): void {
     const { intent, outcome, evidence } = transition.after.context as RunContext
     if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
-    followTurns(this.progress, transition)
+    this.turns.follow(transition)
     if (this.#execution !== null && transition.event.type === 'process.launched') {
       this.#execution = { ...this.#execution, launchedAt: transition.at }
     }
@@ -288,7 +289,7 @@ export class RunActor implements ActorRole {
   }
 
   disowned(): void {
-    this.progress.stop()
+    this.turns.leave()
     this.environment.onDisowned(this)
   }
 

@@ -39,8 +39,8 @@ export const exitCodeOfOutcome = (outcome: Outcome): number => {
   const { status, exitCode, code } = outcome
   if (isLaunchFailure(outcome)) return code === 'ENOENT' ? EXIT.programNotFound : EXIT.cannotLaunch
   if (status === 'completed') return exitCode ?? EXIT.ok
-  // A command that died of a signal has no code of its own.
-  if (status === 'failed') return exitCode ?? EXIT.refused
+  // A command that died of a signal has no code of its own, and one that says 0 of work that failed has none to give.
+  if (status === 'failed') return exitCode === null || exitCode === 0 ? EXIT.refused : exitCode
   return OF_STATUS[status]
 }
 

@@ -1,5 +1,5 @@
 /** What `run` says about a run in words: the status line, the notes on stderr, the last line. */
-import type { Evidence, Outcome, Run, Survivor } from '../index.js'
+import type { Evidence, Outcome, Run, RunActivity, Survivor } from '../index.js'
 import { formatDuration } from './durations.js'
 import { isLaunchFailure } from './exit-codes.js'
 import { clean } from './output.js'
@@ -13,10 +13,22 @@ export const nameSurvivors = (survivors: readonly Survivor[]): string =>
 export const nameEvidence = (evidence: readonly Evidence[]): string =>
   [...new Set(evidence.map(({ kind }) => kind))].join(', ')
 
-export const statusText = ({ id, pid, state }: Run, elapsedMs: number): string => {
+/** From here on a silence is worth a word. */
+const QUIET_MIN_MS = 5_000
+
+/** What an agent is at: nothing of it for a command without a protocol, whose silence says nothing. */
+const activityText = ({ openTools, quietMs, generation, isWaitingForPerson }: RunActivity): string[] => [
+  ...(generation > 1 ? [`turn ${String(generation)}`] : []),
+  ...(isWaitingForPerson ? ['waits for an answer'] : []),
+  ...openTools.slice(0, 1).map(({ title }) => clean(title)),
+  ...(quietMs !== null && quietMs >= QUIET_MIN_MS ? [`quiet ${formatDuration(quietMs)}`] : []),
+]
+
+export const statusText = ({ id, pid, state, activity }: Run, elapsedMs: number): string => {
   const parts = [
     state.headline,
     formatDuration(elapsedMs),
+    ...(state.isSettled ? [] : activityText(activity)),
     ...(pid === undefined ? [] : [`pid ${String(pid)}`]),
     ...(state.process === 'unconfirmed' ? [`still alive: ${nameSurvivors(state.survivors)}`] : []),
   ]
@@ -29,10 +41,24 @@ export const unconfirmedNote = (runId: string, survivors: readonly Survivor[]): 
 /** A command that ended by itself and left its code speaks for itself. */
 export const speaksForItself = (outcome: Outcome): boolean =>
   !isLaunchFailure(outcome) &&
-  (outcome.status === 'completed' || (outcome.status === 'failed' && outcome.exitCode !== null))
+  (outcome.status === 'completed' ||
+    (outcome.status === 'failed' && outcome.exitCode !== null && outcome.exitCode !== 0))
 
-export const outcomeText = ({ status, message, reason }: Outcome): string => {
-  const why =
-    reason === '' || ['exit', 'signal', 'launch-failed', status].includes(reason) ? '' : `: ${clean(reason)}`
+/** What these reasons say is in the message. */
+const SAID_BY_MESSAGE = [
+  '',
+  'exit',
+  'signal',
+  'launch-failed',
+  'result',
+  'session',
+  'never-started',
+  'stalled',
+]
+
+export const outcomeText = ({ status, message, reason, result }: Outcome): string => {
+  const failure = status === 'failed' && result?.isOk === false ? result.text : undefined
+  const said = failure ?? (SAID_BY_MESSAGE.includes(reason) || reason === status ? undefined : reason)
+  const why = said === undefined ? '' : `: ${clean(said)}`
   return message === status ? `${status}${why}` : `${status}: ${clean(message)}`
 }

@@ -28,10 +28,19 @@ export const notesOn = (status: StatusLine, isQuiet: boolean): Notes => ({
   },
 })
 
+const retryNote = ({ attempt, attemptsMax, reason }: Extract<RunEventOut, { type: 'retrying' }>): string => {
+  const count = attempt === null ? '' : ` (${[attempt, attemptsMax ?? []].flat().map(String).join(' of ')})`
+  return `The agent tries again${count}: ${reason}`
+}
+
 const noteOf = (run: Run, event: RunEventOut): string | null => {
   switch (event.type) {
     case 'notice':
       return event.text
+    case 'notice-withdrawn':
+      return run.activity.isTurnOpen ? 'The agent is at work again' : null
+    case 'retrying':
+      return retryNote(event)
     case 'unconfirmed':
       return unconfirmedNote(run.id, event.survivors)
     case 'dropped':
@@ -42,7 +51,10 @@ const noteOf = (run: Run, event: RunEventOut): string | null => {
     case 'launched':
     case 'transition':
     case 'output':
+    case 'frame':
     case 'bytes':
+    case 'turn-ended':
+    case 'unknown-frame':
     case 'settled':
     case 'confirmed':
       return null

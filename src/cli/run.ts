@@ -4,10 +4,13 @@ import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
 import type { Engine, EngineOptions, Run, RunSpec } from '../index.js'
 import { formatDuration, parseDuration } from './durations.js'
+import { CliError } from './errors.js'
 import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
 import { awaitEnd, awaitPrinted } from './foreground.js'
 import type { End } from './foreground.js'
 import { clean, printJson } from './output.js'
+import { protocolOptions, protocolSpecOf } from './protocols.js'
+import type { ProtocolFlags } from './protocols.js'
 import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote } from './run-messages.js'
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
@@ -23,7 +26,7 @@ const CLOSE_DEADLINE_MS = 15_000
 /** An own run that would not go has had its time. */
 const UNCONFIRMED_CLOSE_DEADLINE_MS = 2_000
 
-interface RunOptions extends SharedOptions {
+interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly id?: string
   readonly session?: string
   readonly task?: string
@@ -53,9 +56,12 @@ const parseFolder = (path: string): string => {
   return path
 }
 
-const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
+const specOf = async (command: readonly string[], options: RunOptions): Promise<RunSpec> => {
   const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
+  if (options.stdin === true && options.input !== undefined)
+    throw new CliError('invalid-option', 'run: options --stdin and --input cannot both be given')
   return {
+    ...(await protocolSpecOf(options)),
     command: [...command],
     ...(id === undefined ? {} : { id }),
     ...(session === undefined ? {} : { session }),
@@ -129,13 +135,14 @@ const supervise = async (
 
 const run = async (command: readonly string[], options: RunOptions): Promise<void> => {
   const signals = new AskingSignals()
+  const spec = await specOf(command, options)
   const { createEngine } = await import('../index.js')
   const engine = await createEngine(engineOptionsOf(options))
   let exitCode: number = EXIT.interrupted
   try {
     // Asked to end before anything was recorded: nothing is.
     if (signals.count === 0) {
-      exitCode = await supervise(engine, await engine.start(specOf(command, options)), signals, options)
+      exitCode = await supervise(engine, await engine.start(spec), signals, options)
     }
   } finally {
     const deadlineMs = exitCode === EXIT.unconfirmed ? UNCONFIRMED_CLOSE_DEADLINE_MS : CLOSE_DEADLINE_MS
@@ -147,7 +154,7 @@ const run = async (command: readonly string[], options: RunOptions): Promise<voi
 const duration = (flags: string, what: string): Option => new Option(flags, what).argParser(parseDuration)
 
 export const addRun = (program: Command): void => {
-  verb(program, 'run', 'run a command under supervision, in the foreground')
+  const command = verb(program, 'run', 'run a command under supervision, in the foreground')
     .usage('[options] -- <command> [args...]')
     .argument('<command...>', 'the program and its arguments; no shell')
     .passThroughOptions()
@@ -167,10 +174,10 @@ export const addRun = (program: Command): void => {
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
     .option('--quiet', 'say nothing of our own, but for errors')
-    .addHelpText('after', HELP)
-    .action(async (command: string[], _options: unknown, self: Command) => {
-      await run(command, self.optsWithGlobals<RunOptions>())
-    })
+  for (const option of protocolOptions()) command.addOption(option)
+  command.addHelpText('after', HELP).action(async (command: string[], _options: unknown, self: Command) => {
+    await run(command, self.optsWithGlobals<RunOptions>())
+  })
 }
 
 const HELP = `${examples(
@@ -178,11 +185,16 @@ const HELP = `${examples(
   'runwarden run --task t7 --term-grace 10s -- claude -p "fix it"',
   'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
   'git diff | runwarden run --stdin -- codex exec "review this"',
+  'runwarden run --protocol claude -- claude -p "fix it" --output-format stream-json --verbose',
+  'runwarden run --protocol acp --input prompt.md --advisory 2m -- gemini --experimental-acp',
 )}
 
 Its output passes through unchanged. The first SIGINT, SIGTERM or SIGHUP interrupts
 the run (TERM to the whole process tree, KILL after the grace), the second kills at
 once. When nobody reads our stdout any more, the run is interrupted too.
+
+With a protocol, silence is watched: an agent that says nothing at all after its prompt
+fails (70), and one that falls silent at work is told to you and left alone.
 
 Exit codes:
   the command's own    it ended by itself (1 if a signal ended it)

@@ -7,6 +7,10 @@
 export interface RunPolicy {
   /** A run that takes further prompts; otherwise the first turn's completion finishes it. */
   readonly isInteractive: boolean
+  /** Prompts are given to the agent through its protocol, the first one too; otherwise it has its prompt by its command or its stdin. */
+  readonly isDriven: boolean
+  /** A driven run that is accepted with its first prompt; otherwise it begins without an open turn. */
+  readonly hasPrompt: boolean
   /** Number of candidates, the first included. */
   readonly candidates: number
   /** Whether the driver can ask the agent to end before TERM is sent. */
@@ -103,12 +107,18 @@ export interface RunContext {
   readonly attempt: number
   /** The attempt whose execution the process region holds; 0 before the first launch. */
   readonly executionAttempt: number
+  /** The attempt whose process was launched; 0 before the first. While it is the present one there is an agent to speak to. */
+  readonly launchedAttempt: number
   readonly generation: number
   /** Progress edges recorded in this generation; the clock's own counter is finer. */
   readonly hasProgress: boolean
   readonly hasAdvised: boolean
   readonly openQuestions: number
   readonly isTurnCancelling: boolean
+  /** The agent has answered that the turn is to end. */
+  readonly isTurnCancelHeard: boolean
+  /** The host has said that no further prompt will come. */
+  readonly isFinished: boolean
   readonly intent: Intent | null
   /** When each kind of intent was first asked for; a stronger intent does not erase the weaker one's time. */
   readonly requestedAt: Readonly<Partial<Record<IntentKind, number>>>
@@ -132,11 +142,14 @@ export const initialRunContext = (input: RunInput): RunContext => ({
   policy: input.policy,
   attempt: 1,
   executionAttempt: 0,
+  launchedAttempt: 0,
   generation: 1,
   hasProgress: false,
   hasAdvised: false,
   openQuestions: 0,
   isTurnCancelling: false,
+  isTurnCancelHeard: false,
+  isFinished: false,
   intent: null,
   requestedAt: {},
   freeze: null,

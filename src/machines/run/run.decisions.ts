@@ -5,10 +5,12 @@
  */
 import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext } from './run.context.js'
 import type { RunEvent } from './run.events.js'
-import { NEVER_STARTED_MESSAGE } from './run.outcome.js'
+import { NEVER_STARTED_MESSAGE, isSuccess } from './run.outcome.js'
 
 /** Waits between kills of a tree that would not go; the last one repeats. */
 export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
+/** K13: what a turn that is being cancelled has to come back, once the agent has answered, or should have. */
+export const TURN_RETURN_MS = 2_000
 /** Wait before a delivery that failed is tried again. */
 export const DELIVERY_RETRY_MS = 5_000
 
@@ -25,6 +27,14 @@ export const isCurrentExecution = (context: RunContext, event: RunEvent): boolea
 /** The fact speaks of the execution that the work waits for; while leavings are swept the work waits for the next one. */
 export const isExecutionOfAttempt = (context: RunContext, event: RunEvent): boolean =>
   isCurrentExecution(context, event) && context.executionAttempt === context.attempt
+
+/** There is an agent to speak to: the present attempt was launched. */
+export const isAgentUp = (context: RunContext): boolean => context.launchedAttempt === context.attempt
+
+export const isSuccessfulExit = (context: RunContext, event: RunEvent): boolean => {
+  const exit = exitOf(event)
+  return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
+}
 
 export const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>
   'generation' in event && event.attempt === context.attempt && event.generation === context.generation

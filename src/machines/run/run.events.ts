@@ -40,6 +40,7 @@ export type RunCommand =
   | ({ readonly type: 'run.suppress' } & Ordered)
   | ({ readonly type: 'run.pause'; readonly owner: FreezeOwner } & Timed)
   | ({ readonly type: 'run.resume'; readonly owner: FreezeOwner } & Timed)
+  | ({ readonly type: 'run.finish' } & Timed)
   | ({ readonly type: 'turn.started' } & Timed)
   | ({ readonly type: 'turn.cancel' } & Timed)
 
@@ -47,6 +48,7 @@ export type RunFact =
   | ({ readonly type: 'turn.progressed' } & OfTurn)
   | ({ readonly type: 'turn.completed'; readonly result: TurnResult } & OfTurn)
   | ({ readonly type: 'turn.cancelled' } & OfTurn)
+  | ({ readonly type: 'turn.cancel-acknowledged' } & OfTurn)
   | ({ readonly type: 'person.asked' } & OfTurn)
   | ({ readonly type: 'person.answered' } & OfTurn)
   | ({ readonly type: 'watchdog.silent'; readonly tool?: string } & Watched)
@@ -56,6 +58,12 @@ export type RunFact =
   | ({
       readonly type: 'process.launch-failed'
       readonly code: string
+      readonly message: string
+      readonly isFallbackEligible: boolean
+    } & OfAttempt)
+  /** The agent runs, and cannot be spoken to: no handshake, or a prompt that it does not take. */
+  | ({
+      readonly type: 'session.failed'
       readonly message: string
       readonly isFallbackEligible: boolean
     } & OfAttempt)
@@ -82,12 +90,19 @@ export type RunFact =
 /** Raised by one region for the others; refused when it comes from outside. */
 export type RunInternal =
   | ({ readonly type: 'intent.recorded'; readonly intent: Intent } & Timed)
+  /** The work goes on without this execution, or is over: its tree is to be ended. */
+  | ({ readonly type: 'execution.dismissed' } & Timed)
   | ({ readonly type: 'tree.confirmed' } & Timed)
   | ({ readonly type: 'work.settled' } & Timed)
 
 export type RunEvent = RunCommand | RunFact | RunInternal
 
-const INTERNAL_TYPES: ReadonlySet<string> = new Set(['intent.recorded', 'tree.confirmed', 'work.settled'])
+const INTERNAL_TYPES: ReadonlySet<string> = new Set([
+  'intent.recorded',
+  'execution.dismissed',
+  'tree.confirmed',
+  'work.settled',
+])
 
 /** Events only the chart itself (or XState) may produce. */
 export const isInternalEvent = (type: string): boolean =>

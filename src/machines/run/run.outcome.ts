@@ -16,6 +16,16 @@ export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
   exit.exitCode === 0 && exit.signal === null && (context.result?.isOk ?? true)
 
+export const REPORTED_FAILURE = 'the agent reported a failure'
+
+/** An exit with 0 fails a run whose agent said that it failed, or had not done what it was given. */
+export const describeFailedExit = (exit: ExitStatus, context: RunContext): string => {
+  if (exit.exitCode !== 0) return describeExit(exit)
+  return context.result?.isOk === false
+    ? REPORTED_FAILURE
+    : `${describeExit(exit)} before its turn was complete`
+}
+
 interface Settling {
   readonly status: OutcomeStatus
   readonly at: number

@@ -3,7 +3,7 @@
  *
  * Owns: the ladder (ask, TERM, KILL, retry) and the evidence that ends it.
  * Does not own: the outcome. A slow or failed teardown never touches it (INV-15).
- * Messages in: `intent.recorded` from the work region, the process actor's facts, repeated and forced commands.
+ * Messages in: `intent.recorded` and `execution.dismissed` from the work region, the process actor's facts, repeated and forced commands.
  * Messages out: `tree.confirmed`.
  * Invariants: INV-4 (only evidence leaves the ladder), INV-5, INV-8.
  */
@@ -91,20 +91,23 @@ export const processRegion = runSetup.createStateConfig({
     },
     alive: {
       description: 'The leader runs.',
+      entry: 'noteLaunched',
       on: {
         ...gone,
         ...intentOnLiveTree,
         'process.exited': exitOfLiveTree,
+        'execution.dismissed': { target: TERM },
         'run.pause': { target: 'frozen', actions: 'noteFreeze' },
       },
     },
     frozen: {
       description: 'Every process of the tree is stopped; the grace window runs.',
-      entry: { type: 'process.freeze', params: ofExecution },
+      entry: ['noteLaunched', { type: 'process.freeze', params: ofExecution }],
       on: {
         ...gone,
         ...intentOnLiveTree,
         'process.exited': exitOfLiveTree,
+        'execution.dismissed': { target: TERM },
         'run.pause': { actions: 'noteFreeze' },
         'run.resume': {
           guard: 'mayThaw',

@@ -12,12 +12,15 @@ import {
   DELIVERY_RETRY_MS,
   OWN_INTENTS,
   RETRY_DELAYS_MS,
+  TURN_RETURN_MS,
   as,
   exitOf,
   intentFrom,
+  isAgentUp,
   isCurrentExecution,
   isCurrentTurn,
   isExecutionOfAttempt,
+  isSuccessfulExit,
   isWatchCurrent,
   outcomeOfIntent,
   ownIntent,
@@ -25,7 +28,13 @@ import {
 } from './run.decisions.js'
 import type { RunEffects } from './run.effects.js'
 import type { RunEvent } from './run.events.js'
-import { NEVER_STARTED_MESSAGE, describeExit, isSuccess, settle } from './run.outcome.js'
+import {
+  NEVER_STARTED_MESSAGE,
+  REPORTED_FAILURE,
+  describeExit,
+  describeFailedExit,
+  settle,
+} from './run.outcome.js'
 
 /** Effects are data for the run actor; the chart itself does nothing in the world. */
 const effect = <K extends keyof RunEffects>(_kind: K) => {
@@ -52,16 +61,17 @@ export const runSetup = setup({
     isWatchCurrent: ({ context, event }) => isWatchCurrent(context, event),
     isWatchCurrentOfInteractive: ({ context, event }) =>
       isWatchCurrent(context, event) && context.policy.isInteractive,
-    isSuccess: ({ context, event }) => {
-      const exit = exitOf(event)
-      return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
-    },
-    /** INV-7, P9: a failure that the host's rule lets the next candidate answer, and there is one. */
+    isSuccess: ({ context, event }) => isSuccessfulExit(context, event),
+    /** Whether a turn was done is said by the agent that was given it, not by its exit. */
+    isSuccessOfUndriven: ({ context, event }) => !context.policy.isDriven && isSuccessfulExit(context, event),
+    /** INV-7, P9: a failure that the host's rule lets the next candidate answer, there is one, and it has something to do. */
     isFallbackDue: ({ context, event }) =>
       isExecutionOfAttempt(context, event) &&
       'isFallbackEligible' in event &&
       event.isFallbackEligible &&
       context.intent === null &&
+      !context.isFinished &&
+      (context.policy.isInteractive || !context.isTurnCancelling) &&
       context.attempt < context.policy.candidates,
     isFailureOfWork: ({ context, event }) => isExecutionOfAttempt(context, event),
     isTreeEmpty: ({ context, event }) =>
@@ -88,6 +98,20 @@ export const runSetup = setup({
     hasDeliver: ({ context }) => context.policy.hasDeliver,
     isResultOk: ({ context }) => context.result?.isOk ?? true,
     isTurnUncancelled: ({ context }) => !context.isTurnCancelling,
+    isAgentUp: ({ context }) => isAgentUp(context),
+    isAgentAwaited: ({ context }) => !isAgentUp(context),
+    /** K13: nobody has the turn that is to end, and nobody is to get it. */
+    isTurnCancelledUngiven: ({ context }) => context.isTurnCancelling && !isAgentUp(context),
+    isTurnCancelledUngivenOfInteractive: ({ context }) =>
+      context.isTurnCancelling && !isAgentUp(context) && context.policy.isInteractive,
+    isTurnCancelUnheard: ({ context, event }) =>
+      isCurrentTurn(context, event) && context.isTurnCancelling && !context.isTurnCancelHeard,
+    /** A run that is driven and was given no prompt: only its first turn can be missing. */
+    isPromptAwaited: ({ context }) =>
+      context.policy.isDriven && !context.policy.hasPrompt && context.generation === 1,
+    /** The open turn waits for this launch; one that is told twice gives it once. */
+    isDispatchDue: ({ context, event }) =>
+      context.policy.isDriven && isExecutionOfAttempt(context, event) && !isAgentUp(context),
     isFrozen: ({ context }) => context.freeze !== null,
   },
 
@@ -97,7 +121,8 @@ export const runSetup = setup({
     killGrace: ({ context }) => context.policy.killGraceMs,
     pauseGrace: ({ context }) => context.policy.pauseGraceMs,
     exitGrace: ({ context }) => context.policy.exitGraceMs,
-    turnCancelGrace: ({ context }) => context.policy.turnCancelMs,
+    turnCancelGrace: ({ context }) => context.policy.turnCancelMs + TURN_RETURN_MS,
+    turnReturnGrace: () => TURN_RETURN_MS,
     finalizeDeadline: ({ context }) => context.policy.finalizeDeadlineMs,
     deliveryRetry: () => DELIVERY_RETRY_MS,
     unconfirmedRetry: ({ context }) =>
@@ -127,6 +152,7 @@ export const runSetup = setup({
     noteAnswer: assign({ openQuestions: ({ context }) => Math.max(0, context.openQuestions - 1) }),
     noteAdvised: assign({ hasAdvised: true }),
     noteTurnCancel: assign({ isTurnCancelling: true }),
+    noteTurnCancelHeard: assign({ isTurnCancelHeard: true }),
     /** K11: the generation moves before each dispatch. */
     beginTurn: assign({
       generation: ({ context }) => context.generation + 1,
@@ -134,21 +160,25 @@ export const runSetup = setup({
       hasAdvised: false,
       openQuestions: 0,
       isTurnCancelling: false,
+      isTurnCancelHeard: false,
       result: null,
     }),
+    noteFinished: assign({ isFinished: true }),
     /** A turn that ended: its result is kept until the next one begins. */
     endTurn: assign({
       result: ({ context, event }) => (event.type === 'turn.completed' ? event.result : context.result),
       openQuestions: 0,
       isTurnCancelling: false,
+      isTurnCancelHeard: false,
     }),
+    /** K13: whether the open turn is to end goes with it to the next candidate. */
     beginAttempt: assign({
       attempt: ({ context }) => context.attempt + 1,
       generation: ({ context }) => context.generation + 1,
       hasProgress: false,
       hasAdvised: false,
       openQuestions: 0,
-      isTurnCancelling: false,
+      isTurnCancelHeard: false,
       exit: null,
       result: null,
     }),
@@ -161,6 +191,16 @@ export const runSetup = setup({
         generation: context.generation,
       }),
       { delay: 'turnCancelGrace', id: 'turn-cancel' },
+    ),
+    /** K13: the agent has heard; its prompt has so long to return. */
+    rearmTurnCancel: raise(
+      ({ context, event }) => ({
+        type: 'turn.cancelled' as const,
+        at: event.at,
+        attempt: context.attempt,
+        generation: context.generation,
+      }),
+      { delay: 'turnReturnGrace', id: 'turn-cancel' },
     ),
     disarmTurnCancel: cancel('turn-cancel'),
 
@@ -213,6 +253,7 @@ export const runSetup = setup({
       survivors: [],
       retries: 0,
     }),
+    noteLaunched: assign({ launchedAttempt: ({ context }) => context.executionAttempt }),
     noteExit: assign(({ context, event }) =>
       isCurrentExecution(context, event) ? { exit: exitOf(event) ?? context.exit } : {},
     ),
@@ -243,16 +284,22 @@ export const runSetup = setup({
       freeze: ({ context, event }) => (context.freeze === 'user' ? 'user' : as<'run.pause'>(event).owner),
     }),
     clearFreeze: assign({ freeze: null }),
+    announceDismissal: raise(({ event }) => ({ type: 'execution.dismissed' as const, at: event.at })),
     announceTreeConfirmed: raise(({ event }) => ({ type: 'tree.confirmed' as const, at: event.at })),
 
     // ── the outcome (each is used only on a transition out of `open`: INV-3) ─────────────────────
     announceSettled: raise(({ event }) => ({ type: 'work.settled' as const, at: event.at })),
     settleCompleted: assign({
       outcome: ({ context, event }) => {
+        const { at } = event
+        if (event.type === 'run.finish') {
+          const message = 'finished before there was an agent'
+          return settle(context, { status: 'completed', at, reason: 'finished', message })
+        }
         const exit = exitOf(event)
         return settle(context, {
           status: 'completed',
-          at: event.at,
+          at,
           exit,
           reason: exit === null ? 'result' : 'exit',
           message: exit === null ? 'completed; the process did not exit by itself' : describeExit(exit),
@@ -265,13 +312,17 @@ export const runSetup = setup({
           const { code, message, at } = event
           return settle(context, { status: 'failed', at, code, reason: 'launch-failed', message })
         }
+        if (event.type === 'session.failed') {
+          const { message, at } = event
+          return settle(context, { status: 'failed', at, code: 'session-failed', reason: 'session', message })
+        }
         const exit = exitOf(event)
         return settle(context, {
           status: 'failed',
           at: event.at,
           exit,
           reason: exit === null ? 'result' : exit.signal === null ? 'exit' : 'signal',
-          message: exit === null ? 'the agent reported a failure' : describeExit(exit),
+          message: exit === null ? REPORTED_FAILURE : describeFailedExit(exit, context),
         })
       },
     }),

@@ -3,9 +3,10 @@
  *
  * Owns: the one outcome of the run and when it is decided (the settle point).
  * Messages in: turn, watchdog and exit facts; cancel and interrupt; `tree.confirmed` from the process region.
- * Messages out: `intent.recorded` to the process region, `work.settled` to the delivery region.
+ * Messages out: `intent.recorded` and `execution.dismissed` to the process region, `work.settled` to the delivery region.
  * Invariants: INV-3, INV-7, INV-10.
  */
+import type { RunContext } from './run.context.js'
 import { runSetup } from './run.setup.js'
 
 const SETTLED = '#run.work.settled'
@@ -20,30 +21,51 @@ const intentCommands = {
   },
 } as const
 
-/** The natural ends of work that nobody asked to end. */
-const naturalEnds = {
-  'process.exited': [
-    { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
-    {
-      guard: 'isFallbackDue',
-      target: '#run.work.open.accepted',
-      actions: ['beginAttempt', 'disarmTurnCancel'],
-    },
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
-  ],
-  'process.launch-failed': [
-    {
-      guard: 'isFallbackDue',
-      target: '#run.work.open.accepted',
-      actions: ['beginAttempt', 'disarmTurnCancel'],
-    },
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
-  ],
-  // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
-  'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-  'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-  'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
+type Next = '#run.work.open.accepted' | '#run.work.open.ready'
+
+const nextAttempt = <N extends Next>(target: N) =>
+  ({ guard: 'isFallbackDue', target, actions: ['beginAttempt', 'disarmTurnCancel'] }) as const
+
+/** The natural ends of work that nobody asked to end; the next candidate takes up the open turn, or waits for one. */
+const naturalEnds = <N extends Next, S extends 'isSuccess' | 'isSuccessOfUndriven'>(next: N, success: S) =>
+  ({
+    'process.exited': [
+      { guard: success, target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
+      nextAttempt(next),
+      { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
+    ],
+    // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
+    'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+    'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+    'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
+  }) as const
+
+/** The agent cannot be given a prompt. One that has had its last is not asked any more. */
+const failedStarts = <N extends Next>(next: N) =>
+  ({
+    'process.launch-failed': [
+      nextAttempt(next),
+      { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
+    ],
+    'session.failed': [
+      { ...nextAttempt(next), actions: ['beginAttempt', 'disarmTurnCancel', 'announceDismissal'] },
+      {
+        guard: 'isFailureOfWork',
+        target: `${SETTLED}.failed`,
+        actions: ['settleFailed', 'announceDismissal'],
+      },
+    ],
+  }) as const
+
+const endsOfTurn = {
+  ...naturalEnds('#run.work.open.accepted', 'isSuccessOfUndriven'),
+  ...failedStarts('#run.work.open.accepted'),
 } as const
+const endsBetweenTurns = {
+  ...naturalEnds('#run.work.open.ready', 'isSuccess'),
+  ...failedStarts('#run.work.open.ready'),
+} as const
+const endsAfterResult = naturalEnds('#run.work.open.accepted', 'isSuccess')
 
 const turnEnds = {
   'turn.completed': [
@@ -91,6 +113,27 @@ const turnCancel = {
       'armTurnCancel',
     ],
   },
+  'turn.cancel-acknowledged': {
+    guard: 'isTurnCancelUnheard',
+    actions: ['noteTurnCancelHeard', 'rearmTurnCancel'],
+  },
+} as const
+
+const terminalNotice = {
+  type: 'notice.raise',
+  params: ({ context }: { context: Pick<RunContext, 'outcome' | 'generation'> }) => ({
+    kind: 'terminal' as const,
+    text: context.outcome?.message ?? '',
+    generation: context.generation,
+  }),
+} as const
+
+const dispatch = {
+  type: 'turn.dispatch',
+  params: ({ context }: { context: { attempt: number; generation: number } }) => ({
+    attempt: context.attempt,
+    generation: context.generation,
+  }),
 } as const
 
 export const workRegion = runSetup.createStateConfig({
@@ -103,30 +146,32 @@ export const workRegion = runSetup.createStateConfig({
       states: {
         accepted: {
           description: 'Recorded; waiting for the first progress of this turn.',
+          always: [
+            { guard: 'isPromptAwaited', target: 'ready' },
+            { guard: 'isTurnCancelledUngivenOfInteractive', target: 'ready', actions: 'endTurn' },
+            {
+              guard: 'isTurnCancelledUngiven',
+              target: 'interrupting',
+              actions: ['endTurn', 'recordTurnCancelled', 'announceIntent'],
+            },
+          ],
           on: {
             ...intentCommands,
-            ...naturalEnds,
+            ...endsOfTurn,
+            'process.launched': { guard: 'isDispatchDue', actions: dispatch },
             ...turnEnds,
             ...turnCancel,
+            'turn.cancel': [
+              { guard: 'isAgentAwaited', actions: 'noteTurnCancel' },
+              turnCancel['turn.cancel'],
+            ],
             'turn.progressed': { guard: 'isCurrentTurn', target: 'active', actions: 'noteProgress' },
             'person.asked': { guard: 'isCurrentTurn', target: 'active', actions: 'noteQuestion' },
             // K5: the outcome and its intent are one transition; the teardown follows its commit.
             'watchdog.silent': {
               guard: 'isSilentSinceStart',
               target: `${SETTLED}.failed-never-started`,
-              actions: [
-                'settleNeverStarted',
-                'recordNeverStarted',
-                {
-                  type: 'notice.raise',
-                  params: ({ context }) => ({
-                    kind: 'terminal',
-                    text: context.outcome?.message ?? '',
-                    generation: context.generation,
-                  }),
-                },
-                'announceIntent',
-              ],
+              actions: ['settleNeverStarted', 'recordNeverStarted', terminalNotice, 'announceIntent'],
             },
           },
         },
@@ -135,7 +180,7 @@ export const workRegion = runSetup.createStateConfig({
           initial: 'progressing',
           on: {
             ...intentCommands,
-            ...naturalEnds,
+            ...endsOfTurn,
             ...turnEnds,
             ...turnCancel,
             'person.asked': { guard: 'isCurrentTurn', actions: 'noteQuestion' },
@@ -143,7 +188,7 @@ export const workRegion = runSetup.createStateConfig({
             'watchdog.exhausted': {
               guard: 'isWatchCurrent',
               target: `${SETTLED}.failed-stalled`,
-              actions: ['settleStalled', 'recordStalled', 'announceIntent'],
+              actions: ['settleStalled', 'recordStalled', terminalNotice, 'announceIntent'],
             },
           },
           states: {
@@ -178,27 +223,34 @@ export const workRegion = runSetup.createStateConfig({
           },
         },
         ready: {
-          description: 'The turn is complete; the agent waits for the next prompt.',
+          description: 'No turn is open; the agent waits for the next prompt.',
           on: {
             ...intentCommands,
-            ...naturalEnds,
-            'turn.started': {
-              target: 'accepted',
-              actions: [
-                'beginTurn',
-                {
-                  type: 'turn.dispatch',
-                  params: ({ context }) => ({ attempt: context.attempt, generation: context.generation }),
-                },
-              ],
-            },
+            ...endsBetweenTurns,
+            // An agent that is not there yet gets its prompt with the launch.
+            'turn.started': [
+              { guard: 'isAgentUp', target: 'accepted', actions: ['beginTurn', dispatch] },
+              { target: 'accepted', actions: 'beginTurn' },
+            ],
+            'run.finish': [
+              { guard: 'isAgentUp', target: 'finishing', actions: 'noteFinished' },
+              // Nothing was given to an agent that is not there yet, and nothing will be.
+              {
+                target: `${SETTLED}.completed`,
+                actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
+              },
+            ],
           },
         },
         finishing: {
-          description: 'The final result has come; the process has not exited yet.',
+          description: 'The final result has come; the process is asked to end and has not exited yet.',
+          entry: {
+            type: 'process.ask',
+            params: ({ context }) => ({ attempt: context.executionAttempt }),
+          },
           on: {
             ...intentCommands,
-            ...naturalEnds,
+            ...endsAfterResult,
             'run.resume': { guard: 'mayThaw', target: 'finishing', reenter: true },
           },
           after: {

@@ -1,0 +1,82 @@
+/**
+ * What options are made of, and the error that names one which cannot be used.
+ *
+ * Unknown keys are refused by name; values of the environment, arguments and prompts are never repeated (L7).
+ */
+import { resolve } from 'node:path'
+import * as v from 'valibot'
+import { RunwardenError } from './errors.js'
+
+/** About 24.8 days fit into a Node timer; ours take longer waits, up to this. */
+const MAX_MS = 10 * 365 * 24 * 3_600_000
+
+export const ms = v.pipe(
+  v.number(),
+  v.integer('must be a whole number of milliseconds'),
+  v.minValue(0, 'must not be negative'),
+  v.maxValue(MAX_MS, 'must be at most ten years'),
+)
+export const bytes = v.pipe(
+  v.number(),
+  v.integer('must be a whole number of bytes'),
+  v.minValue(1, 'must be at least 1'),
+)
+export const noNul = v.check((text: string) => !text.includes('\0'), 'must not hold a NUL byte')
+export const name = v.pipe(
+  v.string(),
+  v.nonEmpty('must not be empty'),
+  v.maxLength(256, 'must be at most 256 characters'),
+  noNul,
+)
+
+/** Ids name folders and appear in URLs. */
+const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
+export const runId = v.pipe(
+  v.string(),
+  v.regex(RUN_ID, 'must be 1 to 128 letters, digits or . _ : @ - and begin with a letter or digit'),
+)
+
+/** Names that a record of JavaScript has by itself: dropped in silence by whoever guards against them, so refused by name here. */
+const RESERVED = ['__proto__', 'constructor', 'prototype']
+
+export const unreserved = <T>() =>
+  v.custom<Readonly<Record<string, T>>>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      !Object.keys(value).some((key) => RESERVED.includes(key)),
+    `must be a record without the names ${RESERVED.join(', ')}`,
+  )
+
+/** L7: these are never repeated in an error. */
+const SECRET = new Set(['env', 'command', 'stdin', 'prompt'])
+
+const show = (path: string, value: unknown): string => {
+  const [top] = path.split('.')
+  if (top !== undefined && SECRET.has(top)) return ''
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value)
+  return `, got ${text.length > 80 ? `${text.slice(0, 77)}…` : text}`
+}
+
+const explain = (what: string, issue: v.BaseIssue<unknown>): string => {
+  const path = v.getDotPath(issue) ?? ''
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${what}: unknown option ${path}`
+  const message = issue.message.startsWith('Invalid')
+    ? `must be ${(issue.expected ?? 'something else').replaceAll('"', '')}`
+    : issue.message
+  return `${what}: option ${path === '' ? '' : `${path} `}${message}${show(path, issue.input)}`
+}
+
+/** Throws `invalid-option`, naming the option and the value. */
+export const parseOptions = <S extends v.GenericSchema>(
+  schema: S,
+  input: unknown,
+  what: string,
+): v.InferOutput<S> => {
+  const result = v.safeParse(schema, input, { abortEarly: true })
+  if (result.success) return result.output
+  throw new RunwardenError('invalid-option', explain(what, result.issues[0]))
+}
+
+export const absolute = (path: string): string => resolve(path)

@@ -1,0 +1,163 @@
+/**
+ * What to run: every option of `start` at the door, with its shape and its default. The schema is the public type.
+ */
+import { existsSync, statSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import * as v from 'valibot'
+import type { Protocol } from './actors/ports.js'
+import { lines } from './adapters/protocol/lines.js'
+import { RunwardenError } from './errors.js'
+import { bytes, ms, name, noNul, parseOptions, runId, unreserved } from './option-types.js'
+
+const command = v.pipe(
+  v.array(v.pipe(v.string(), noNul)),
+  v.minLength(1, 'must name a program'),
+  v.check((argv) => argv[0] !== '', 'must name a program'),
+)
+
+const cwd = v.pipe(
+  v.string(),
+  noNul,
+  v.check((path) => existsSync(path), 'does not exist'),
+  v.check((path) => !existsSync(path) || statSync(path).isDirectory(), 'is not a folder'),
+)
+
+const environment = v.pipe(
+  unreserved<string | undefined>(),
+  v.record(
+    v.pipe(v.string(), v.nonEmpty('must not have an empty name'), noNul),
+    v.optional(v.pipe(v.string(), noNul)),
+  ),
+)
+
+const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
+
+const stop = v.strictObject({
+  /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
+  termGraceMs: v.optional(ms, 5_000),
+  /** Time for KILL to empty the tree before the run is called `unconfirmed`. Default 2 000 ms. */
+  killGraceMs: v.optional(ms, 2_000),
+  /** Close stdin first and wait this long before TERM. Default: not asked. */
+  askGraceMs: v.optional(ms),
+})
+
+/** A time that silence may take, or `false`: for ever. */
+const limit = v.union([ms, v.literal(false)])
+
+const watchdogSchema = v.strictObject({
+  /** Nothing at all since the prompt: the run fails as never started (K5). Default 300 000 ms. */
+  neverStartedMs: v.optional(limit, 300_000),
+  /** Silence after progress: people are told, and nothing is ended (K8). Default 300 000 ms. */
+  advisoryMs: v.optional(limit, 300_000),
+  /** Silence after progress while no tool call is open: the run fails as stalled (K9). Default `false`. */
+  stalledMs: v.optional(limit, false),
+  /** The same while a tool call is open and its processes are idle (K9). Default `false`. */
+  stalledToolMs: v.optional(limit, false),
+  /** Silence after the agent said that it is done: its turn is closed (K10). Default 600 000 ms. */
+  completionSignalMs: v.optional(limit, 600_000),
+  /** A gap of the clock longer than this is not silence: the machine slept, or the loop was blocked (K12). Default 30 000 ms. */
+  sleepGapMs: v.optional(v.pipe(ms, v.minValue(1, 'must be at least 1')), 30_000),
+})
+
+export const watchdogDefaults = v.parse(watchdogSchema, {})
+
+const protocolSchema = v.custom<Protocol>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as Protocol).name === 'string' &&
+    typeof (value as Protocol).open === 'function' &&
+    typeof (value as Protocol).isInteractive === 'boolean' &&
+    typeof (value as Protocol).hasWatchdog === 'boolean',
+  'must be a protocol, like acp() of runwarden/protocols',
+)
+
+/** Longer prompts are handed over as files. */
+const PROMPT_CHARS_MAX = 4 * 1024 * 1024
+
+export const promptSchema = v.pipe(
+  v.string('must be text'),
+  v.nonEmpty('must not be empty'),
+  v.maxLength(PROMPT_CHARS_MAX, `must be at most ${String(PROMPT_CHARS_MAX)} characters`),
+)
+
+const candidate = v.strictObject({
+  command,
+  cwd: v.optional(cwd),
+  env: v.optional(environment),
+  stdin: v.optional(stdin),
+})
+
+export const runSpecSchema = v.strictObject({
+  /** Unique in the store for ever. Default: a generated one that sorts by time. */
+  id: v.optional(runId),
+  /** Program and arguments; no shell. */
+  command,
+  /** Default: the current folder. */
+  cwd: v.optional(cwd),
+  /** The whole environment of the agent; `undefined` values are left out. Default: this process's own. */
+  env: v.optional(environment),
+  /** `'ignore'` (default), `'pipe'` to write later, text, or a stream. Any other string is text. */
+  stdin: v.optional(stdin, 'ignore'),
+  /** How the agent's output is understood, and how it is spoken to. Default: text lines, which say nothing of turns. */
+  protocol: v.optional(protocolSchema, lines),
+  /** The first prompt, for a protocol that takes prompts. Without one the run is `ready` for `run.prompt()` from the start. */
+  prompt: v.optional(promptSchema),
+  /** For a protocol that takes prompts: the first turn is the only one, and its end is the end of the work. Default false. */
+  oneShot: v.optional(v.boolean(), false),
+  /** How long silence is borne; `false`: for ever. Default: as the protocol says, see each limit. */
+  watchdog: v.optional(v.union([v.literal(false), watchdogSchema])),
+  /** How long an agent may take to answer that its turn is cancelled, before the turn is freed without it (K13). Default 10 000 ms. */
+  turnCancelMs: v.optional(ms, 10_000),
+  session: v.optional(name),
+  task: v.optional(name),
+  labels: v.optional(
+    v.pipe(
+      unreserved<string>(),
+      v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))),
+    ),
+    {},
+  ),
+  stop: v.optional(stop, {}),
+  output: v.optional(
+    v.strictObject({
+      /** Longer lines are truncated and marked. Default 8 MiB. */
+      maxLineBytes: v.optional(bytes, 8 * 1024 * 1024),
+      /** How long output is read after the tree is empty. Default 1 000 ms. */
+      drainMs: v.optional(ms, 1_000),
+    }),
+    {},
+  ),
+  /** Further ways to do the work, tried in order after a failure before any progress. */
+  fallback: v.optional(v.strictObject({ candidates: v.pipe(v.array(candidate), v.maxLength(16)) })),
+  /** Aborting it cancels the run. */
+  signal: v.optional(v.instance(AbortSignal)),
+})
+
+/** What to run, and how it is to be ended. Times in milliseconds, sizes in bytes. */
+export type RunSpec = v.InferInput<typeof runSpecSchema>
+export type ParsedRunSpec = v.InferOutput<typeof runSpecSchema>
+
+/** What a protocol and the rest of a spec say to each other. */
+const assertSpeakable = ({ protocol, prompt, stdin, fallback }: ParsedRunSpec): void => {
+  if (!protocol.isInteractive) {
+    if (prompt === undefined) return
+    throw new RunwardenError(
+      'invalid-option',
+      `start: option prompt has no use: protocol "${protocol.name}" takes no prompts; give the agent its prompt by its command or its stdin`,
+    )
+  }
+  const inputs = [stdin, ...(fallback?.candidates.map((one) => one.stdin) ?? [])]
+  if (inputs.every((input) => input === undefined || input === 'ignore' || input === 'pipe')) return
+  throw new RunwardenError(
+    'invalid-option',
+    `start: option stdin has no use: protocol "${protocol.name}" writes to it; give the prompt as option prompt`,
+  )
+}
+
+/** @throws `invalid-option`, naming the option and the value. */
+export const parseRunSpec = (spec: unknown): ParsedRunSpec => {
+  const parsed = parseOptions(runSpecSchema, spec, 'start')
+  assertSpeakable(parsed)
+  return parsed
+}
