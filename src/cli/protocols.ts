@@ -15,7 +15,6 @@ const MAKERS = {
   'claude-input': ({ claudeStreamJson }, permissions) =>
     claudeStreamJson({ input: 'stream-json', ...permissions }),
   codex: ({ codexJson }) => codexJson(),
-  'codex-app-server': ({ codexAppServer }) => codexAppServer(),
   gemini: ({ geminiJson }) => geminiJson(),
   opencode: ({ opencodeJson }) => opencodeJson(),
   pi: ({ piJson }) => piJson(),
