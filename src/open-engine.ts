@@ -160,13 +160,13 @@ const replaySpools = async (store: StorePort, spool: SpoolPort, processes: Proce
   )
 }
 
-/** @internal The seam for tests: an engine over any clock and store. */
+/** @internal The seam for tests: an engine over any clock, store and processes. */
 export const openEngineOver = async (
   store: StorePort,
   options: ParsedEngineOptions,
   clock: Clock = systemClock,
+  processes: ProcessPort = chooseProcesses(options),
 ): Promise<Engine> => {
-  const processes = chooseProcesses(options)
   const logger = options.logger === undefined ? silent : guarded(options.logger as Logger)
   const id = uuidv7()
   const spoolFolder = besides(options.database, 'spool')
