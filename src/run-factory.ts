@@ -6,7 +6,7 @@
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
 import { RunActor } from './actors/run.actor.js'
-import type { WatchdogLimits } from './actors/progress-clock.js'
+import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'

@@ -8,25 +8,7 @@
  */
 import type { TurnStamp } from '../machines/run/run.context.js'
 import type { Cancel, Clock } from './ports.js'
-
-/** How long silence is borne, in ms. Null: for ever. */
-export interface WatchdogLimits {
-  /** Nothing at all since the prompt (K5). */
-  readonly neverStartedMs: number | null
-  /** Silence after progress, until people are told (K8). */
-  readonly advisoryMs: number | null
-  /** Silence after progress without an open tool, until the run is ended (K9). */
-  readonly stalledMs: number | null
-  /** The same with an open tool. */
-  readonly stalledToolMs: number | null
-  /** Silence after the agent said that it is done, until its turn is closed (K10). */
-  readonly completionSignalMs: number | null
-  /** A look that comes this much too late did not watch the time in between: the machine slept, or the loop was blocked (K12). */
-  readonly sleepGapMs: number
-}
-
-/** A deadline that can pass in silence: the chart's fact is `watchdog.…`. */
-export type Silence = 'silent' | 'exhausted' | 'completion-silent'
+import type { Silence, WatchdogLimits } from './watchdog-limits.js'
 
 export interface ProgressEdges {
   /** The first progress of the turn, or the first after an advisory. */
@@ -41,11 +23,13 @@ export interface ProgressEdges {
 /** Why the clock stands still although a turn is open. */
 type Hold = 'frozen' | 'person'
 
+/** Between what was told and the next look: what was not taken is told again, and nothing is told in a hot loop. */
 const ASK_AGAIN_MS = 1_000
 /** A tool that uses less of a core than this is not at work: an idle program wakes now and then too. */
 const BUSY_SHARE_MIN = 0.01
-/** How often in the time of its limit an open tool is looked at. */
+/** How often in the time of its limit an open tool is looked at; a short limit is no reason to read the process table all the time. */
 const TOOL_LOOKS = 4
+const TOOL_LOOK_MIN_MS = 50
 
 const deadline = (fromMs: number, limitMs: number | null): number =>
   limitMs === null ? Infinity : fromMs + limitMs
@@ -66,11 +50,15 @@ export class ProgressClock {
   /** When the agent said that it is done; infinite while it has not. */
   #signalledMs = Infinity
   #toolLookMs = 0
+  /** Whether the CPU time was read at the last look, so that the next reading says what was used since. */
+  #isMeasuring = false
   #lastWallMs: number | null = null
   #isWatching = false
   #isQuiet = true
   #hasAdvised = false
   #heldFromMs = 0
+  /** When the timer is due; infinite while none is armed. */
+  #dueMs = Infinity
   #cancel: Cancel = () => undefined
 
   constructor(clock: Clock, limits: WatchdogLimits | null, edges: ProgressEdges) {
@@ -101,13 +89,18 @@ export class ProgressClock {
     return Math.max(0, now - this.#lastMs)
   }
 
-  /** A turn is given to the agent. Called again when the prompt really goes out: that is progress of its own (K1). */
+  /**
+   * A turn is given to the agent. Called again when the prompt of that turn really goes out, which starts its silence anew and takes
+   * back nothing that was seen (K1).
+   */
   begin(attempt: number, generation: number): void {
-    this.#attempt = attempt
-    this.#generation = generation
-    this.#epoch = 0
-    this.#isQuiet = true
-    this.#hasAdvised = false
+    if (attempt !== this.#attempt || generation !== this.#generation) {
+      this.#attempt = attempt
+      this.#generation = generation
+      this.#epoch = 0
+      this.#isQuiet = true
+      this.#hasAdvised = false
+    }
     this.#isWatching = true
     this.restart()
   }
@@ -116,7 +109,7 @@ export class ProgressClock {
   rest(): void {
     this.#isWatching = false
     this.#signalledMs = Infinity
-    this.#cancel()
+    this.#disarm()
   }
 
   progress(): void {
@@ -134,14 +127,19 @@ export class ProgressClock {
     }
   }
 
+  /** K4: what was told holds at this moment too: nothing has moved since, nothing is held, and its time has passed. */
+  isStill(silence: Silence, seen: TurnStamp): boolean {
+    if (this.#limits === null || seen.epoch !== this.#epoch || !this.#isOpen(seen)) return false
+    return this.#holds.size === 0 && this.#passed(this.#limits).includes(silence)
+  }
+
   /** K1: new input starts the silence anew; nothing was seen by it, and it is no new epoch. */
   restart(): void {
     this.#lastMs = this.#clock.monotonicMs()
     this.#busyMs = this.#lastMs
     this.#toolLookMs = this.#lastMs
+    this.#isMeasuring = false
     this.#signalledMs = Infinity
-    // What is held is held from here on.
-    this.#heldFromMs = this.#lastMs
     this.#arm()
   }
 
@@ -160,7 +158,7 @@ export class ProgressClock {
   hold(reason: Hold): void {
     if (this.#holds.size === 0) this.#heldFromMs = this.#clock.monotonicMs()
     this.#holds.add(reason)
-    this.#cancel()
+    this.#disarm()
   }
 
   release(reason: Hold): void {
@@ -169,99 +167,125 @@ export class ProgressClock {
     this.#arm()
   }
 
-  /** This much time did not count. */
+  /** This much time did not count. What came within it counts from now on, and not from beyond it. */
   #push(ms: number): void {
-    this.#lastMs += ms
-    this.#busyMs += ms
-    this.#toolLookMs += ms
-    this.#signalledMs += ms
+    const nowMs = this.#clock.monotonicMs()
+    this.#lastMs = Math.min(this.#lastMs + ms, nowMs)
+    this.#busyMs = Math.min(this.#busyMs + ms, nowMs)
+    this.#toolLookMs = Math.min(this.#toolLookMs + ms, nowMs)
+    this.#isMeasuring = false
+    if (this.#signalledMs !== Infinity) this.#signalledMs = Math.min(this.#signalledMs + ms, nowMs)
   }
 
-  /** What may pass next, each with its time. */
+  /** K12: whoever should have been here at that time and comes so much later did not watch the time in between. */
+  #noteGap(expectedMs: number): void {
+    const lateMs = this.#clock.monotonicMs() - expectedMs
+    if (this.#limits !== null && lateMs > this.#limits.sleepGapMs) this.#push(lateMs)
+  }
+
+  /** What may pass next, each with its time, the milder first. */
   #deadlines(limits: WatchdogLimits): readonly (readonly [Silence, number])[] {
-    const completion = ['completion-silent', deadline(this.#signalledMs, limits.completionSignalMs)] as const
-    if (this.#epoch === 0) return [['silent', deadline(this.#lastMs, limits.neverStartedMs)], completion]
+    const hasStarted = this.#epoch > 0
+    const silentMs = hasStarted ? limits.advisoryMs : limits.neverStartedMs
     const stalledMs = this.#edges.hasOpenTool() ? limits.stalledToolMs : limits.stalledMs
     return [
-      ['silent', this.#hasAdvised ? Infinity : deadline(this.#lastMs, limits.advisoryMs)],
-      ['exhausted', deadline(this.#busyMs, stalledMs)],
-      completion,
+      ['silent', this.#hasAdvised ? Infinity : deadline(this.#lastMs, silentMs)],
+      ['exhausted', hasStarted ? deadline(this.#busyMs, stalledMs) : Infinity],
+      ['completion-silent', deadline(this.#signalledMs, limits.completionSignalMs)],
     ]
   }
 
-  /** When to look next. No frame but the first arms anything, so that a tool may open or close unseen: both limits are looked at. */
+  #passed(limits: WatchdogLimits): readonly Silence[] {
+    const nowMs = this.#clock.monotonicMs()
+    return this.#deadlines(limits).flatMap(([silence, atMs]) => (atMs <= nowMs ? [silence] : []))
+  }
+
   #nextLookMs(limits: WatchdogLimits): number {
     const nowMs = this.#clock.monotonicMs()
     const times = this.#deadlines(limits).map(([, atMs]) => atMs)
-    const either = [limits.stalledMs, limits.stalledToolMs].map((limitMs) => deadline(this.#busyMs, limitMs))
-    times.push(...either.filter((atMs) => atMs > nowMs))
-    if (limits.stalledToolMs !== null)
-      times.push(Math.max(nowMs + 1, this.#toolLookMs + limits.stalledToolMs / TOOL_LOOKS))
+    if (this.#epoch === 0) return Math.min(...times)
+    // No frame but the first arms anything, so that a tool may open or close unseen: both limits are looked at, also past their time.
+    for (const limitMs of [limits.stalledMs, limits.stalledToolMs]) {
+      if (limitMs === null) continue
+      const atMs = this.#busyMs + limitMs
+      times.push(atMs > nowMs ? atMs : nowMs + Math.max(limitMs, ASK_AGAIN_MS))
+    }
+    if (limits.stalledToolMs !== null) {
+      const everyMs = Math.max(limits.stalledToolMs / TOOL_LOOKS, TOOL_LOOK_MIN_MS)
+      times.push(Math.max(this.#toolLookMs + everyMs, nowMs))
+    }
     return Math.min(...times)
   }
 
-  /** Lazily: a timer that fires early looks at the clock and waits for the rest. */
-  #arm(): void {
-    this.#cancel()
-    if (this.#limits === null || !this.#isWatching || this.#holds.size > 0) return
-    const nextMs = this.#nextLookMs(this.#limits)
-    if (nextMs !== Infinity) this.#wait(nextMs - this.#clock.monotonicMs(), this.#limits)
-  }
-
-  /** Never longer than the gap that it must notice. */
-  #wait(leftMs: number, limits: WatchdogLimits): void {
-    this.#cancel()
-    const delayMs = Math.max(0, Math.min(leftMs, limits.sleepGapMs))
-    const expectedMs = this.#clock.monotonicMs() + delayMs
+  /** Lazily: a timer that fires early looks at the clock and waits for the rest; and never longer than the gap that it must notice. */
+  #arm(notBeforeMs = 0): void {
+    this.#disarm()
+    const limits = this.#limits
+    if (limits === null || !this.#isWatching || this.#holds.size > 0) return
+    const nextMs = this.#nextLookMs(limits)
+    if (nextMs === Infinity) return
+    const nowMs = this.#clock.monotonicMs()
+    const delayMs = Math.max(notBeforeMs, Math.min(nextMs - nowMs, limits.sleepGapMs))
+    this.#dueMs = nowMs + delayMs
     this.#cancel = this.#clock.after(delayMs, () => {
-      const lateMs = this.#clock.monotonicMs() - expectedMs
-      if (lateMs > limits.sleepGapMs) this.#push(lateMs)
+      this.#disarm()
       void this.#look(limits)
     })
   }
 
+  /** K12: also a timer that is given up before it could fire knows how late it is. */
+  #disarm(): void {
+    this.#cancel()
+    this.#noteGap(this.#dueMs)
+    this.#dueMs = Infinity
+  }
+
   async #look(limits: WatchdogLimits): Promise<void> {
     const { stamp } = this
+    const lookedMs = this.#clock.monotonicMs()
     await this.#lookAtTool(limits)
-    if (!this.#isSameTurn(stamp)) return
-    const nowMs = this.#clock.monotonicMs()
-    const due = this.#deadlines(limits).find(([, atMs]) => atMs <= nowMs)
-    if (due === undefined) {
+    // Whoever held the clock, or gave it another turn, has armed the timer, or will.
+    if (!this.#isOpen(stamp) || this.#holds.size > 0) return
+    this.#noteGap(lookedMs)
+    const [silence] = this.#passed(limits)
+    if (silence === undefined) {
       this.#arm()
       return
     }
-    const [silence] = due
     const seen = this.stamp
     const isTaken = await this.#edges.passed(silence, seen)
-    if (!this.#isSameTurn(seen)) return
-    if (!isTaken) {
-      // K7: nothing was killed; ask again.
-      this.#wait(ASK_AGAIN_MS, limits)
-      return
-    }
-    if (silence === 'silent' && seen.epoch > 0) {
-      // K8: one advisory a generation, and the next progress is an edge again.
-      this.#hasAdvised = true
-      if (this.#epoch === seen.epoch) this.#isQuiet = true
-      else this.#edges.progressed(this.stamp)
-    }
-    this.#arm()
+    if (!this.#isOpen(seen)) return
+    if (isTaken && silence === 'silent') this.#noteAdvised(seen)
+    this.#arm(ASK_AGAIN_MS)
   }
 
-  /** The turn that is watched, and not held: whoever changed that has armed the timer, or will. */
-  #isSameTurn({ attempt, generation }: TurnStamp): boolean {
-    const isSame = attempt === this.#attempt && generation === this.#generation
-    return this.#isWatching && this.#holds.size === 0 && isSame
+  /** K8: one advisory a generation, and the next progress is an edge again. */
+  #noteAdvised(seen: TurnStamp): void {
+    this.#hasAdvised = true
+    if (this.#epoch === seen.epoch) this.#isQuiet = true
+    // It came while the advisory was being recorded.
+    else this.#edges.progressed(this.stamp)
+  }
+
+  /** That turn is the one that is watched. */
+  #isOpen({ attempt, generation }: TurnStamp): boolean {
+    return this.#isWatching && attempt === this.#attempt && generation === this.#generation
   }
 
   /** K9: an open tool whose processes use the CPU is at work, however silent. */
   async #lookAtTool({ stalledToolMs }: WatchdogLimits): Promise<void> {
+    if (stalledToolMs === null || this.#epoch === 0) return
     const nowMs = this.#clock.monotonicMs()
     const sinceMs = nowMs - this.#toolLookMs
-    if (stalledToolMs === null || sinceMs < stalledToolMs / TOOL_LOOKS) return
+    const isDue = nowMs >= this.#busyMs + stalledToolMs
+    if (sinceMs < stalledToolMs / TOOL_LOOKS && !isDue) return
+    const wasMeasuring = this.#isMeasuring
     this.#toolLookMs = nowMs
-    if (this.#epoch === 0 || !this.#edges.hasOpenTool()) return
+    this.#isMeasuring = this.#edges.hasOpenTool()
+    if (!this.#isMeasuring) return
     const usedMs = await this.#edges.cpuUsedMs()
-    if (usedMs !== null && usedMs >= sinceMs * BUSY_SHARE_MIN) this.#busyMs = Math.max(this.#busyMs, nowMs)
+    // The first reading is what went before.
+    if (wasMeasuring && usedMs !== null && usedMs > 0 && usedMs >= sinceMs * BUSY_SHARE_MIN)
+      this.#busyMs = Math.max(this.#busyMs, nowMs)
   }
 }

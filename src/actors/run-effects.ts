@@ -8,7 +8,7 @@ import type { RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { AnyEventObject } from 'xstate'
 import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
-import type { WatchdogLimits } from './progress-clock.js'
+import type { WatchdogLimits } from './watchdog-limits.js'
 import type { HostServices } from './actor-role.js'
 import type { RunActor } from './run.actor.js'
 

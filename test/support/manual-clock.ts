@@ -1,6 +1,9 @@
 /** A clock that moves only when told to: wall and monotonic time apart, as they are. */
 import type { Cancel, Clock } from '../../src/actors/ports.js'
 
+/** More waits than this in one moment are a loop that never lets time pass. */
+const FIRES_AT_ONCE_MAX = 1_000
+
 interface Waiting {
   readonly dueMs: number
   readonly fire: () => void
@@ -10,6 +13,7 @@ export class ManualClock implements Clock {
   #wallMs = 1_700_000_000_000
   #monotonicMs = 0
   #waiting = new Set<Waiting>()
+  #fired = 0
 
   wallMs(): number {
     return this.#wallMs
@@ -32,31 +36,45 @@ export class ManualClock implements Clock {
     return this.#waiting.size
   }
 
+  /** How many waits have come to their end. */
+  get fired(): number {
+    return this.#fired
+  }
+
   /** The wall clock steps; nobody waits for it. */
   stepWall(ms: number): void {
     this.#wallMs += ms
   }
 
+  /** The machine was away, and is not looking yet: what was due fires with the next move. */
+  skip(ms: number): void {
+    this.#move(this.#monotonicMs + ms)
+  }
+
   /** Moves both clocks, firing what becomes due in order; the event loop turns after each. */
-  async advance(ms: number): Promise<void> {
+  async advance(ms: number, turnsEach?: number): Promise<void> {
     const endMs = this.#monotonicMs + ms
+    let fires = 0
     for (;;) {
       const [next] = [...this.#waiting]
         .filter(({ dueMs }) => dueMs <= endMs)
         .sort((a, b) => a.dueMs - b.dueMs)
       if (next === undefined) break
+      fires = next.dueMs > this.#monotonicMs ? 1 : fires + 1
+      if (fires > FIRES_AT_ONCE_MAX) throw new Error(`a hot loop at ${String(this.#monotonicMs)} ms`)
       this.#move(Math.max(next.dueMs, this.#monotonicMs))
       this.#waiting.delete(next)
+      this.#fired += 1
       next.fire()
-      await turns()
+      await turns(turnsEach)
     }
     this.#move(endMs)
-    await turns()
+    await turns(turnsEach)
   }
 
   /** The machine was away: time passes, and what was due fires only now. */
   async jump(ms: number): Promise<void> {
-    this.#move(this.#monotonicMs + ms)
+    this.skip(ms)
     await this.advance(0)
   }
 
