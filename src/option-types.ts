@@ -59,8 +59,18 @@ const show = (path: string, value: unknown): string => {
   return `, got ${text.length > 80 ? `${text.slice(0, 77)}…` : text}`
 }
 
-const explain = (what: string, issue: v.BaseIssue<unknown>): string => {
-  const path = v.getDotPath(issue) ?? ''
+/** A value that fits none of several shapes: the fault within one of them says more than that it is none. */
+const locate = (
+  issue: v.BaseIssue<unknown>,
+  above: readonly string[] = [],
+): { readonly issue: v.BaseIssue<unknown>; readonly path: string } => {
+  const places = [...above, v.getDotPath(issue) ?? ''].filter((place) => place !== '')
+  const within = issue.issues?.find(({ path }) => path !== undefined)
+  return within === undefined ? { issue, path: places.join('.') } : locate(within, places)
+}
+
+const explain = (what: string, outermost: v.BaseIssue<unknown>): string => {
+  const { issue, path } = locate(outermost)
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${what}: unknown option ${path}`
   const message = issue.message.startsWith('Invalid')
     ? `must be ${(issue.expected ?? 'something else').replaceAll('"', '')}`
