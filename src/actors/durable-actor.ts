@@ -19,6 +19,7 @@ import { Timers } from './timers.js'
 interface Letter {
   readonly event: AnyEventObject
   readonly timer?: { readonly id: string; readonly token: string }
+  readonly isStill?: (() => boolean) | undefined
   readonly resolve: (result: Posted) => void
 }
 
@@ -80,12 +81,15 @@ export class DurableActor {
     this.#pump()
   }
 
-  /** Puts an event into the mailbox; resolves when it was taken, and recorded if it meant anything. */
-  post(event: AnyEventObject): Promise<Posted> {
+  /**
+   * Puts an event into the mailbox; resolves when it was taken, and recorded if it meant anything. One that the engine made up by itself
+   * (K7) says with `isStill` whether it is so at this moment: asked when it is taken, and once more when it goes to the store (K4).
+   */
+  post(event: AnyEventObject, isStill?: () => boolean): Promise<Posted> {
     if (event.type.startsWith('xstate.')) {
       throw new RunwardenError('invariant-broken', `event ${event.type} may not come from outside`)
     }
-    return this.#put({ event }, this.#role.isIntent(event))
+    return this.#put({ event, isStill }, this.#role.isIntent(event))
   }
 
   /** Ends the actor's life in this process; its record stays as it is. */
@@ -121,6 +125,7 @@ export class DurableActor {
     if (this.#isStopped) return 'disowned'
     // INV-10: a timer that was replaced or cancelled while its event waited means nothing any more.
     if (letter.timer !== undefined && !this.#timers.isCurrent(letter.timer)) return 'ignored'
+    if (letter.isStill?.() === false) return 'ignored'
     const at = this.#host.clock.wallMs()
     const before = this.snapshot
     try {
@@ -129,10 +134,8 @@ export class DurableActor {
       if (letter.timer === undefined && isIdle(before, step)) return 'ignored'
       if (letter.timer !== undefined) this.#timers.forget(letter.timer.id)
       const clearing = letter.timer === undefined ? [] : [letter.timer.id]
-      const result = await this.#apply(event, before, {
-        ...step,
-        timersCleared: [...step.timersCleared, ...clearing],
-      })
+      const timersCleared = [...step.timersCleared, ...clearing]
+      const result = await this.#apply(event, before, { ...step, timersCleared }, letter.isStill)
       return result === 'reloaded' ? await this.#handle(letter) : result
     } catch (error) {
       this.#host.logger.error(
@@ -149,6 +152,7 @@ export class DurableActor {
     event: AnyEventObject,
     before: AnyMachineSnapshot | null,
     step: Step,
+    isStill?: () => boolean,
   ): Promise<Posted | 'reloaded'> {
     const rev = this.#rev + 1
     const at = event['at'] as number
@@ -187,7 +191,7 @@ export class DurableActor {
       timersCleared: step.timersCleared,
       rows: this.#role.rows(transition),
     }
-    const verdict = await this.#commit(write, event)
+    const verdict = await this.#commit(write, event, isStill)
     const found = verdict === 'stale' ? await this.#reload(write) : verdict
     if (found !== 'committed') return found
     this.#snapshot = step.snapshot
@@ -199,10 +203,16 @@ export class DurableActor {
     return 'applied'
   }
 
-  async #commit(write: ActorWrite, event: AnyEventObject): Promise<CommitVerdict | 'unrecorded'> {
+  async #commit(
+    write: ActorWrite,
+    event: AnyEventObject,
+    isStill?: () => boolean,
+  ): Promise<CommitVerdict | 'unrecorded'> {
     const { commits } = this.#host
     // K7: what cannot be recorded does not act; the watchdog asks again. A run that cannot be recorded does not begin.
-    if (this.#role.isAutomatic(event)) return commits.submit(write, 0).catch(() => 'unrecorded' as const)
+    if (this.#role.isAutomatic(event)) {
+      return commits.submit(write, 0, isStill).catch(() => 'unrecorded' as const)
+    }
     if (write.expectedRev === null) return commits.submit(write, this.#host.commitDeadlineMs)
     const durable = commits.submit(write)
     const ahead = this.#runAhead(write, event)

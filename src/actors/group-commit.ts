@@ -19,6 +19,8 @@ interface Pending {
   readonly write: ActorWrite
   /** Past this the next failure abandons the write: 0 at once (K7), Infinity never. */
   readonly abandonAt: number
+  /** Whether the write is still wanted: asked in the tick in which it goes to the store (K4). */
+  readonly isStill: () => boolean
   readonly resolve: (verdict: CommitVerdict) => void
   readonly reject: (error: RunwardenError) => void
 }
@@ -51,12 +53,16 @@ export class GroupCommit {
 
   /**
    * Resolves with the verdict once the transaction is durable. A write that may be abandoned rejects when the store fails after
-   * `abandonAfterMs`; the others wait for the store for as long as it takes.
+   * `abandonAfterMs`, or when it is not wanted any more; the others wait for the store for as long as it takes.
    */
-  submit(write: ActorWrite, abandonAfterMs = Infinity): Promise<CommitVerdict> {
+  submit(
+    write: ActorWrite,
+    abandonAfterMs = Infinity,
+    isStill: () => boolean = () => true,
+  ): Promise<CommitVerdict> {
     const abandonAt = this.#clock.monotonicMs() + abandonAfterMs
     return new Promise((resolve, reject) => {
-      this.#queue.push({ write, abandonAt, resolve, reject })
+      this.#queue.push({ write, abandonAt, isStill, resolve, reject })
       this.#schedule(0)
     })
   }
@@ -115,6 +121,10 @@ export class GroupCommit {
     this.#isScheduled = false
     if (this.#isFlushing || this.#isClosed) return
     this.#isFlushing = true
+    this.#abandon(
+      ({ isStill }) => !isStill(),
+      () => new RunwardenError('refused', 'it is not so any more'),
+    )
     const batch = this.#queue.slice(0, this.#batchMax)
     const marks = this.#marks
     this.#marks = []
@@ -147,11 +157,17 @@ export class GroupCommit {
     this.#marks = [...marks, ...this.#marks]
     this.#retryMs = Math.min(Math.max(this.#retryMs * 2, RETRY_FIRST_MS), RETRY_MAX_MS)
     const now = this.#clock.monotonicMs()
-    const abandoned = this.#queue.filter(({ abandonAt }) => abandonAt <= now)
-    this.#queue = this.#queue.filter(({ abandonAt }) => abandonAt > now)
-    for (const { reject } of abandoned) {
-      reject(new RunwardenError('store-unavailable', messageOf(error), { cause: error }))
-    }
+    this.#abandon(
+      ({ abandonAt }) => abandonAt <= now,
+      () => new RunwardenError('store-unavailable', messageOf(error), { cause: error }),
+    )
+  }
+
+  #abandon(isUnwanted: (pending: Pending) => boolean, reason: () => RunwardenError): void {
+    const abandoned = new Set(this.#queue.filter(isUnwanted))
+    if (abandoned.size === 0) return
+    this.#queue = this.#queue.filter((pending) => !abandoned.has(pending))
+    for (const { reject } of abandoned) reject(reason())
   }
 
   /** F: a write that the store can never take must not hold up the others: one at a time, until the culprit stands alone. */

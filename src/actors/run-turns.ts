@@ -58,7 +58,8 @@ export class RunTurns {
       passed: async (silence, stamp) => {
         const tool = silence === 'silent' ? this.#openTools[0]?.title : undefined
         const fact = { type: `watchdog.${silence}`, seen: stamp, current: stamp } as const
-        return (await run.post(tool === undefined ? fact : { ...fact, tool })) === 'applied'
+        const isStill = (): boolean => this.progress.isStill(silence, stamp)
+        return (await run.post(tool === undefined ? fact : { ...fact, tool }, isStill)) === 'applied'
       },
       hasOpenTool: () => this.#openTools.length > 0,
       cpuUsedMs: async () => (await run.process?.cpuUsedMs()) ?? null,

@@ -157,9 +157,9 @@ export class RunActor implements ActorRole {
     this.#durable.stop()
   }
 
-  post(message: RunMessage): Promise<Posted> {
+  post(message: RunMessage, isStill?: () => boolean): Promise<Posted> {
     if (isIntentEvent(message.type)) this.#wantEnd(message.type === 'run.cancel')
-    return this.#durable.post(message)
+    return this.#durable.post(message, isStill)
   }
 
   /** This engine lets go of the run: nothing more will be heard of it here. */

@@ -273,6 +273,36 @@ describe('a store in trouble', () => {
     expect(role.effects).toContain('process.kill')
   })
 
+  it('K4: a classification that is no longer so when the store can take it is dropped', async () => {
+    const { store, clock, actor, role } = await launched(await begin())
+    const stamp = { attempt: 1, generation: 1, epoch: 0 }
+    store.trouble = busy()
+    const progressed = actor.post({ type: 'turn.cancel' })
+    await clock.advance(10)
+    let isSilent = true
+    const silence = actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp }, () => isSilent)
+    await clock.advance(1)
+    // The frame comes while the fact waits for the store, as long as that may be.
+    isSilent = false
+    store.trouble = null
+    await clock.advance(2_000)
+    expect(await progressed).toBe('applied')
+    expect(await silence).toBe('ignored')
+    expect(role.effects).not.toContain('process.kill')
+  })
+
+  it('K4: so is one that was still so when it was taken, and not when it went to the store', async () => {
+    const { actor, role } = await launched(await begin())
+    const stamp = { attempt: 1, generation: 1, epoch: 0 }
+    let isSilent = true
+    const silence = actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp }, () => isSilent)
+    isSilent = false
+    expect(await silence).toBe('unrecorded')
+    expect(actor.snapshot.value).toMatchObject({ work: { open: 'accepted' }, process: 'alive' })
+    expect(role.effects).not.toContain('process.kill')
+    expect(await actor.post({ type: 'turn.progressed', attempt: 1, generation: 1 })).toBe('applied')
+  })
+
   it('S3: a write with a stale owner changes nothing, and the actor lets go', async () => {
     const { store, actor, role } = await launched(await begin())
     expect(await store.takeOver(actor.id, 'e1', 'e2')).toBe(true)
