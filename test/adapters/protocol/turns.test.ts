@@ -131,6 +131,25 @@ test('K1: steering is a message of its own kind, and only while a turn is open',
   expect(session.steer('left')).toBe(false)
 })
 
+test('K10: a turn that was closed after the agent said it was done owes the next one no completion', async () => {
+  const { sink, session, say } = await pi()
+  const work = { type: 'message_update' }
+  const end = { type: 'agent_end', messages: [] }
+  await session.prompt('one')
+  say(work, end)
+  await session.prompt('two')
+  say(work, end, settled())
+  expect(sink.count('completed')).toBe(1)
+  // Taken back, it is a turn like any other that was given up: its completion may still come.
+  await session.prompt('three')
+  say(work, end, work)
+  await session.prompt('four')
+  say(settled())
+  expect(sink.count('completed')).toBe(1)
+  say(settled())
+  expect(sink.count('completed')).toBe(2)
+})
+
 test('K10: pi says in the end that it is done, and only then that it has settled', async () => {
   const { sink, session, say } = await pi()
   await session.prompt('go')

@@ -35,6 +35,7 @@ export class TurnFacts {
   #prompt: string | number | null = null
   #standing: Standing | null = null
   #isCancelAsked = false
+  #isSignalled = false
   #hasPerson = true
   #hasMoved = false
 
@@ -64,6 +65,8 @@ export class TurnFacts {
 
   /** A prompt goes to the agent. `prompt` names it where the protocol's completions do. */
   dispatched(prompt: string | number | null): void {
+    // K10: its agent said that it was done with the turn that was closed without its completion; none is awaited any more.
+    if (this.#isSignalled) this.#owed -= 1
     this.#clear()
     this.#isTurnOpen = true
     this.#prompt = prompt
@@ -82,6 +85,7 @@ export class TurnFacts {
   flush(): void {
     if (!this.#hasMoved) return
     this.#hasMoved = false
+    this.#isSignalled = false
     this.#sink.progress()
   }
 
@@ -111,12 +115,14 @@ export class TurnFacts {
   }
 
   retrying(notice: RetryNotice): void {
+    this.#isSignalled = false
     this.#sink.retrying(notice)
   }
 
   signalled(): void {
     if (!this.#isTurnOpen) return
     this.flush()
+    this.#isSignalled = true
     this.#sink.completionSignalled()
   }
 
@@ -157,6 +163,7 @@ export class TurnFacts {
     this.#questions.clear()
     this.#standing = null
     this.#isCancelAsked = false
+    this.#isSignalled = false
     this.#prompt = null
   }
 }
