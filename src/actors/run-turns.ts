@@ -75,12 +75,14 @@ export class RunTurns {
 
   get activity(): RunActivity {
     const { context, state } = this.#run
+    const isTurnOpen = isTurnOpenAt(state.work)
     return {
       generation: context.generation,
-      isTurnOpen: isTurnOpenAt(state.work),
+      isTurnOpen,
       quietMs: this.progress.quietMs,
       lastProgressAt: this.progress.lastProgressAt,
-      openTools: this.#openTools,
+      // K13: a turn that was freed without its agent has none.
+      openTools: isTurnOpen ? this.#openTools : [],
       isWaitingForPerson: context.openQuestions > 0,
       promptsWaiting: this.#queue.waiting,
       unknownFrames: Object.fromEntries(this.#session?.unknownFrames ?? []),

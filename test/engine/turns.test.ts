@@ -1,13 +1,21 @@
 /** Turns of real agents: a conversation with one that speaks ACP, the queue of prompts, and how both end. */
-import { describe, expect, it } from 'vitest'
+import { randomUUID as newId } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, expect, it, vi } from 'vitest'
+import { createEngine } from '../../src/index.js'
 import type { Engine, Run, RunSpec } from '../../src/index.js'
 import { acp, claudeStreamJson, piJson } from '../../src/protocols.js'
 import type { AcpOptions } from '../../src/protocols.js'
-import { acpAgent, listenTo, scriptedAgent, untilStands } from '../support/agents.js'
+import { acpAgent, listenTo, scriptedAgent, sharedEngine, untilStands } from '../support/agents.js'
 import type { Told } from '../support/agents.js'
-import { openTestEngine, quickStop } from '../support/engine.js'
+import { quickStop } from '../support/engine.js'
 import { identityOf, isAlive } from '../support/proc-reader.js'
 import { waitFor } from '../support/wait-for.js'
+
+// Most of them wait most of the time.
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const shared = sharedEngine()
 
 interface Talk {
   readonly engine: Engine
@@ -15,11 +23,19 @@ interface Talk {
   readonly told: Told
 }
 
-type TalkOptions = AcpOptions & { readonly begins?: string; readonly spec?: Partial<RunSpec> }
+type TalkOptions = AcpOptions & {
+  readonly engine?: Engine
+  readonly begins?: string
+  readonly spec?: Partial<RunSpec>
+}
 
 /** A run whose agent speaks ACP, and has been given nothing unless `spec` says so. */
-const talk = async ({ begins, spec, ...options }: TalkOptions = {}): Promise<Talk> => {
-  const engine = await openTestEngine()
+const talk = async ({
+  engine = shared.engine,
+  begins,
+  spec,
+  ...options
+}: TalkOptions = {}): Promise<Talk> => {
   const run = await engine.start({
     command: acpAgent(begins),
     protocol: acp({ settleMs: 0, ...options }),
@@ -39,7 +55,7 @@ const untilSays = ({ told }: Talk, text: string) =>
 
 const untilWorks = (run: Run) => untilStands(run, 'open.active.progressing')
 
-describe('a conversation', () => {
+describe.concurrent('a conversation', () => {
   it('K1, K11: each prompt has its turn, its generation and its end, in one process', async () => {
     const { run, told } = await talk()
     await untilStands(run, 'open.ready')
@@ -75,7 +91,9 @@ describe('a conversation', () => {
   it('K2: a type that no table knows is traffic, counted, and told once', async () => {
     const { engine, run, told } = await talk()
     const heard: string[] = []
-    engine.subscribe((event) => event.type === 'unknown-frame' && heard.push(event.frameType))
+    engine.subscribe((event) => {
+      if (event.type === 'unknown-frame' && event.runId === run.id) heard.push(event.frameType)
+    })
     expect(await run.prompt('strange')).toMatchObject({ status: 'completed' })
     await told.until('unknown-frame', 2)
     expect(told.of('unknown-frame').map(({ frameType }) => frameType)).toEqual(heard)
@@ -84,7 +102,7 @@ describe('a conversation', () => {
   })
 })
 
-describe('what an agent asks of its client', () => {
+describe.concurrent('what an agent asks of its client', () => {
   const untold = (): Promise<never> => new Promise(() => undefined)
 
   it.each<[string, string, AcpOptions]>([
@@ -137,7 +155,7 @@ describe('what an agent asks of its client', () => {
   })
 })
 
-describe('cancelling a turn', () => {
+describe.concurrent('cancelling a turn', () => {
   it('K13: an agent that obeys ends its turn, and takes the next prompt', async () => {
     const { run } = await talk()
     await run.prompt('answer')
@@ -166,7 +184,7 @@ describe('cancelling a turn', () => {
     const { run, told } = await talk()
     await run.prompt('answer')
     const turn = run.prompt('late')
-    await untilStands(run, 'open.accepted')
+    await waitFor(() => run.activity.openTools.length > 0, { deadlineMs: 20_000, what: 'its tool' })
     const { pid } = run
     const startedAt = performance.now()
     // This caller goes away.
@@ -178,6 +196,7 @@ describe('cancelling a turn', () => {
     expect(tookMs).toBeGreaterThan(2_200)
     expect(tookMs).toBeLessThan(12_000)
     expect(run.state).toMatchObject({ work: 'open.ready', process: 'alive' })
+    expect(run.activity.openTools).toEqual([])
     expect(await run.prompt('overtaken')).toEqual({ generation: 4, status: 'failed', text: 'refusal' })
     expect(run.pid).toBe(pid)
     await told.until('turn-ended', 3)
@@ -215,7 +234,7 @@ describe('cancelling a turn', () => {
   })
 })
 
-describe('an agent that ends in the middle', () => {
+describe.concurrent('an agent that ends in the middle', () => {
   it('K13: it crashes: its exit code is the outcome, its turn and those that wait are abandoned', async () => {
     const { run, told } = await talk()
     const turns = [run.prompt('crash'), run.prompt('answer'), run.prompt('answer')]
@@ -228,7 +247,7 @@ describe('an agent that ends in the middle', () => {
   })
 
   it('K1: an exit with 0 in the middle of a turn is no success, and between turns it is', async () => {
-    const engine = await openTestEngine()
+    const { engine } = shared
     const protocol = claudeStreamJson({ input: 'stream-json' })
     const [early, later] = await Promise.all([
       engine.start({ command: scriptedAgent({ hear: 1 }, { exit: 0 }), protocol, prompt: 'go' }),
@@ -247,7 +266,7 @@ describe('an agent that ends in the middle', () => {
   })
 })
 
-describe('an agent that cannot be spoken to', () => {
+describe.concurrent('an agent that cannot be spoken to', () => {
   it.each<[string, string, string, AcpOptions]>([
     ['never answers', 'mute', 'not ready within 300 ms', { startTimeoutMs: 300 }],
     ['speaks another version', 'old', 'version 0', {}],
@@ -292,7 +311,7 @@ describe('an agent that cannot be spoken to', () => {
   )
 })
 
-describe('the queue of prompts', () => {
+describe.concurrent('the queue of prompts', () => {
   it('INV-11: prompts wait in order, 32 of them; the next one is refused and the others have their turns', async () => {
     const { run } = await talk({ spec: { prompt: 'obey' } })
     await untilStands(run, 'alive')
@@ -317,7 +336,8 @@ describe('the queue of prompts', () => {
     ['the engine closes', 'closing', ({ engine }) => engine.close({ deadlineMs: 20_000 })],
     ['the agent is killed', 'SIGKILL', ({ run }) => Promise.resolve(process.kill(run.pid ?? NaN, 'SIGKILL'))],
   ])('P1: when %s, the open turn and those that wait are abandoned', async (_, why, end) => {
-    const talking = await talk({ spec: { prompt: 'silence' } })
+    await using engine = await createEngine({ database: join(shared.folder, `${newId()}.db`) })
+    const talking = await talk({ engine, spec: { prompt: 'silence' } })
     const { run } = talking
     await untilWorks(run)
     const open = run.cancelTurn.bind(run)
@@ -331,7 +351,8 @@ describe('the queue of prompts', () => {
   })
 
   it('O10: an engine that leaves its runs abandons their prompts, and takes no more', async () => {
-    const { engine, run } = await talk({ spec: { prompt: 'silence' } })
+    const engine = await createEngine({ database: join(shared.folder, `${newId()}.db`) })
+    const { run } = await talk({ engine, spec: { prompt: 'silence' } })
     await untilWorks(run)
     const pid = identityOf(run.pid ?? NaN)
     const turn = run.prompt('answer')
@@ -353,9 +374,9 @@ describe('the queue of prompts', () => {
   })
 })
 
-describe('what is refused', () => {
+describe.concurrent('what is refused', () => {
   it('K13: turns of a command that takes no prompts, by the name of its protocol', async () => {
-    const engine = await openTestEngine()
+    const { engine } = shared
     const run = await engine.start({ command: scriptedAgent({ stay: true }) })
     const saysWhy = { code: 'refused', message: expect.stringContaining('"lines"') as string }
     await expect(run.prompt('x')).rejects.toMatchObject(saysWhy)
@@ -382,12 +403,13 @@ describe('what is refused', () => {
     ['watchdog.sleepGapMs', { watchdog: { sleepGapMs: 0 } }],
     ['watchdog.patience', { watchdog: { patience: 1 } as RunSpec['watchdog'] & object }],
   ])('L1: an option %s that makes no sense, by its name', async (option, spec) => {
-    const engine = await openTestEngine()
-    await expect(engine.start({ command: ['true'], ...spec })).rejects.toMatchObject({
+    const { engine } = shared
+    const id = newId()
+    await expect(engine.start({ id, command: ['true'], ...spec })).rejects.toMatchObject({
       code: 'invalid-option',
       message: expect.stringContaining(option) as string,
     })
-    expect(await engine.runs()).toEqual([])
+    await expect(engine.history(id)).rejects.toMatchObject({ code: 'unknown-run' })
   })
 
   it('K1: steering a turn that is not open, or an agent that takes nothing while it works', async () => {
@@ -402,9 +424,9 @@ describe('what is refused', () => {
 const DELTA = { type: 'stream_event', event: { type: 'content_block_delta' } }
 const RESULT = { type: 'result', subtype: 'success', is_error: false, result: 'done' }
 
-describe('more input', () => {
+describe.concurrent('more input', () => {
   it('K1: steering reaches the agent within its turn, and starts the silence anew', async () => {
-    const engine = await openTestEngine()
+    const { engine } = shared
     const run = await engine.start({
       command: scriptedAgent({ hear: 1 }, { say: DELTA }, { hear: 1 }, { say: RESULT }, { hearEnd: true }),
       protocol: claudeStreamJson({ input: 'stream-json' }),
@@ -420,13 +442,11 @@ describe('more input', () => {
   })
 })
 
-describe('a run without a first prompt', () => {
+describe.concurrent('a run without a first prompt', () => {
   it('K5: is ready, and silence means nothing until there is one', async () => {
     const { engine, run } = await talk({ spec: { watchdog: { neverStartedMs: 200 } } })
-    await waitFor(() => (engine.live()[0]?.ageMs ?? 0) > 1_000, {
-      deadlineMs: 20_000,
-      what: 'a second to pass',
-    })
+    const isOld = () => engine.live().some(({ runId, ageMs }) => runId === run.id && ageMs > 1_000)
+    await waitFor(isOld, { deadlineMs: 20_000, what: 'a second to pass' })
     expect(run.state).toMatchObject({ work: 'open.ready', process: 'alive' })
     expect(run.activity).toMatchObject({ quietMs: null, isTurnOpen: false })
     await run.prompt('hang')
@@ -434,7 +454,7 @@ describe('a run without a first prompt', () => {
   })
 })
 
-describe('finishing', () => {
+describe.concurrent('finishing', () => {
   it('K1: the prompts that wait have their turns, then the agent leaves with 0', async () => {
     const { run, told } = await talk({ spec: { prompt: 'answer' } })
     const turns = [run.prompt('refuse'), run.prompt('answer')]

@@ -1,7 +1,11 @@
 /** Agents of the fixtures as commands, and what a run told of them, written down. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Run, RunEventOut } from '../../src/index.js'
-import type { EventOptions } from '../../src/index.js'
+import { afterAll, beforeAll } from 'vitest'
+import { createEngine } from '../../src/index.js'
+import type { Engine, EventOptions, Run, RunEventOut } from '../../src/index.js'
 import { waitFor } from './wait-for.js'
 
 const fixture = (name: string): string =>
@@ -83,4 +87,30 @@ export async function untilStands(run: Run, place: string): Promise<void> {
     deadlineMs: 20_000,
     what: `run ${run.id} stands at ${place}`,
   })
+}
+
+export interface SharedEngine {
+  readonly engine: Engine
+  /** Goes away with the last test. */
+  readonly folder: string
+}
+
+/** One engine over a file for all tests of a file, which go on at the same time. */
+export function sharedEngine(): SharedEngine {
+  const folder = mkdtempSync(join(tmpdir(), 'runwarden-test-'))
+  let engine: Engine | undefined
+  beforeAll(async () => {
+    engine = await createEngine({ database: join(folder, 'runs.db') })
+  })
+  afterAll(async () => {
+    await engine?.close({ runs: 'cancel', deadlineMs: 20_000 })
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+  return {
+    folder,
+    get engine() {
+      if (engine === undefined) throw new Error('the engine is opened before the first test')
+      return engine
+    },
+  }
 }
