@@ -66,7 +66,7 @@ export class RunTurns {
     })
     this.#queue = new TurnQueue(
       {
-        startTurn: () => run.post({ type: 'turn.started' }),
+        startTurn: async () => (await run.post({ type: 'turn.started' })) === 'applied',
         finish: () => void run.post({ type: 'run.finish' }),
       },
       run.environment.prompt,

@@ -44,11 +44,15 @@ export const turnEndOf = ({ before, after, event }: Transition): TurnEnd | null 
       return { generation, status: isOk ? 'completed' : 'failed', ...(text === undefined ? {} : { text }) }
     }
     case 'turn.cancelled':
+    // K13: nobody had it yet.
+    case 'turn.cancel':
       return { generation, status: 'cancelled' }
     case 'watchdog.completion-silent':
       // K10: the agent had said that it is done.
       return { generation, status: 'completed' }
     default:
+      // K13: the agent died of what it was to end, and the next one does not get it.
+      if (isReadyIn(after)) return { generation, status: 'cancelled' }
       return {
         generation,
         status: 'abandoned',

@@ -28,8 +28,8 @@ const newPrompt = (text: string): Prompt => {
 }
 
 export interface TurnQueueOptions {
-  /** Posts `turn.started`; resolves when it was taken or refused. */
-  readonly startTurn: () => Promise<unknown>
+  /** Posts `turn.started`; true when it was taken. */
+  readonly startTurn: () => Promise<boolean>
   /** Posts `run.finish`. */
   readonly finish: () => void
 }
@@ -116,9 +116,10 @@ export class TurnQueue {
     if (!this.#isReady || this.#isStarting) return
     if (this.#waiting.length > 0) {
       this.#isStarting = true
-      void this.#options.startTurn().then(() => {
+      void this.#options.startTurn().then((isTaken) => {
         this.#isStarting = false
-        this.#advance()
+        // One that could not be recorded waits for the next transition: asked again at once, it would be asked for ever.
+        if (isTaken) this.#advance()
       })
     } else if (this.#isFinishing) {
       this.#isReady = false
