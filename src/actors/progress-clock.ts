@@ -53,7 +53,7 @@ export class ProgressClock {
   /** Whether the CPU time was read at the last look, so that the next reading says what was used since. */
   #isMeasuring = false
   #lastWallMs: number | null = null
-  #isWatching = false
+  #hasTurn = false
   #isQuiet = true
   #hasAdvised = false
   #heldFromMs = 0
@@ -77,6 +77,11 @@ export class ProgressClock {
     return this.#lastWallMs
   }
 
+  /** That turn is open, and the one that is watched. */
+  isWatching(attempt: number, generation: number): boolean {
+    return this.#hasTurn && attempt === this.#attempt && generation === this.#generation
+  }
+
   /** P9: whether that attempt has shown any, in whichever turn. */
   hasProgressedIn(attempt: number): boolean {
     return this.#progressedAttempt === attempt
@@ -84,7 +89,7 @@ export class ProgressClock {
 
   /** How long the open turn has been silent, in ms; null while none is watched. */
   get quietMs(): number | null {
-    if (!this.#isWatching) return null
+    if (!this.#hasTurn) return null
     const now = this.#holds.size > 0 ? this.#heldFromMs : this.#clock.monotonicMs()
     return Math.max(0, now - this.#lastMs)
   }
@@ -101,13 +106,13 @@ export class ProgressClock {
       this.#isQuiet = true
       this.#hasAdvised = false
     }
-    this.#isWatching = true
+    this.#hasTurn = true
     this.restart()
   }
 
   /** No turn is open any more. */
   rest(): void {
-    this.#isWatching = false
+    this.#hasTurn = false
     this.#signalledMs = Infinity
     this.#disarm()
   }
@@ -119,7 +124,7 @@ export class ProgressClock {
     this.#busyMs = this.#lastMs
     this.#signalledMs = Infinity
     this.#lastWallMs = this.#clock.wallMs()
-    if (this.#isQuiet && this.#isWatching) {
+    if (this.#isQuiet && this.#hasTurn) {
       this.#isQuiet = false
       this.#edges.progressed(this.stamp)
       // From here on other limits count.
@@ -129,7 +134,7 @@ export class ProgressClock {
 
   /** K4: what was told holds at this moment too: nothing has moved since, nothing is held, and its time has passed. */
   isStill(silence: Silence, seen: TurnStamp): boolean {
-    if (this.#limits === null || seen.epoch !== this.#epoch || !this.#isOpen(seen)) return false
+    if (this.#limits === null || seen.epoch !== this.#epoch || !this.#isSameTurn(seen)) return false
     return this.#holds.size === 0 && this.#passed(this.#limits).includes(silence)
   }
 
@@ -221,7 +226,7 @@ export class ProgressClock {
   #arm(notBeforeMs = 0): void {
     this.#disarm()
     const limits = this.#limits
-    if (limits === null || !this.#isWatching || this.#holds.size > 0) return
+    if (limits === null || !this.#hasTurn || this.#holds.size > 0) return
     const nextMs = this.#nextLookMs(limits)
     if (nextMs === Infinity) return
     const nowMs = this.#clock.monotonicMs()
@@ -245,7 +250,7 @@ export class ProgressClock {
     const lookedMs = this.#clock.monotonicMs()
     await this.#lookAtTool(limits)
     // Whoever held the clock, or gave it another turn, has armed the timer, or will.
-    if (!this.#isOpen(stamp) || this.#holds.size > 0) return
+    if (!this.#isSameTurn(stamp) || this.#holds.size > 0) return
     this.#noteGap(lookedMs)
     const [silence] = this.#passed(limits)
     if (silence === undefined) {
@@ -254,7 +259,7 @@ export class ProgressClock {
     }
     const seen = this.stamp
     const isTaken = await this.#edges.passed(silence, seen)
-    if (!this.#isOpen(seen)) return
+    if (!this.#isSameTurn(seen)) return
     if (isTaken && silence === 'silent') this.#noteAdvised(seen)
     this.#arm(ASK_AGAIN_MS)
   }
@@ -267,9 +272,8 @@ export class ProgressClock {
     else this.#edges.progressed(this.stamp)
   }
 
-  /** That turn is the one that is watched. */
-  #isOpen({ attempt, generation }: TurnStamp): boolean {
-    return this.#isWatching && attempt === this.#attempt && generation === this.#generation
+  #isSameTurn({ attempt, generation }: TurnStamp): boolean {
+    return this.isWatching(attempt, generation)
   }
 
   /** K9: an open tool whose processes use the CPU is at work, however silent. */

@@ -10,6 +10,7 @@ import type { AnyEventObject } from 'xstate'
 import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './watchdog-limits.js'
 import type { HostServices } from './actor-role.js'
+import type { ProcessActor } from './process.actor.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
@@ -35,18 +36,21 @@ export interface RunEnvironment {
 }
 
 const launch = async (run: RunActor, attempt: number): Promise<void> => {
+  const fail = (code: string, message: string) =>
+    run.post({ type: 'process.launch-failed', attempt, code, message, isFallbackEligible: false })
   const candidate = run.environment.candidates?.[attempt - 1]
   const marks = run.execution?.marks
-  const processActor = run.newProcess(attempt, { isAdopted: false })
+  let processActor: ProcessActor
+  try {
+    processActor = run.newProcess(attempt, { isAdopted: false })
+  } catch (error) {
+    // F: a protocol of the host's own making may throw.
+    const { name } = run.environment.protocol
+    await fail('protocol-failed', `protocol ${JSON.stringify(name)} cannot be opened: ${messageOf(error)}`)
+    return
+  }
   if (candidate === undefined || marks === undefined) {
-    const message = 'the command of this attempt is not known to this engine'
-    await run.post({
-      type: 'process.launch-failed',
-      attempt,
-      code: 'unknown-command',
-      message,
-      isFallbackEligible: false,
-    })
+    await fail('unknown-command', 'the command of this attempt is not known to this engine')
     return
   }
   run.turns.launching(attempt)

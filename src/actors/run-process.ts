@@ -12,8 +12,9 @@ export const newProcessActor = (
 ): ProcessActor => {
   const { processes, drainMs, logs } = run.environment
   const { clock, logger } = host
-  const log = isAdopted ? null : logs.open(run.id, attempt)
+  // First: a protocol of the host's own making may throw here.
   const session = run.turns.newSession(attempt)
+  const log = isAdopted ? null : logs.open(run.id, attempt)
   run.output.begin()
   return new ProcessActor({
     attempt,

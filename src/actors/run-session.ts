@@ -6,8 +6,8 @@
  * Messages in: bytes of the agent; launched, dispatch, abort, steer.
  * Messages out: `turn.completed`, `turn.cancelled`, `turn.cancel-acknowledged`, `person.asked`, `person.answered`, `session.failed`;
  *   progress to the progress clock.
- * Invariants: INV-10 and K19 (a fact carries the attempt and the turn that it was seen in; what an ended attempt still says is not
- *   progress of the next one).
+ * Invariants: INV-10 and K19 (a fact carries the attempt and the turn that it was seen in; what an ended attempt or turn still says is
+ *   not progress of the next one), F (a protocol of the host's own making may throw: that ends its attempt, and nothing else).
  */
 import { messageOf } from '../errors.js'
 import { FreezableClock } from './freezable-clock.js'
@@ -64,7 +64,9 @@ export class RunSession {
   /** The turn whose facts the agent's frames are. */
   #generation: number
   #due: number | null = null
+  #given: number | null = null
   #isReady = false
+  #hasFailed = false
   #isOver = false
 
   constructor(options: RunSessionOptions) {
@@ -75,20 +77,20 @@ export class RunSession {
   }
 
   get openTools(): readonly OpenTool[] {
-    return this.#session.openTools
+    return this.#try('openTools', () => this.#session.openTools, [])
   }
 
   get unknownFrames(): ReadonlyMap<string, number> {
-    return this.#session.unknownFrames
+    return this.#try('unknownFrames', () => this.#session.unknownFrames, new Map<string, number>())
   }
 
   push(stream: OutputStream, chunk: Buffer): void {
-    this.#session.push(stream, chunk)
+    this.#try('push', () => this.#session.push(stream, chunk), undefined)
   }
 
   end(): void {
     this.#isOver = true
-    this.#session.end()
+    this.#try('end', () => this.#session.end(), undefined)
   }
 
   /** O7: what the agent is waited for stands still while it is frozen. */
@@ -106,7 +108,7 @@ export class RunSession {
     }
     const reply = await this.#ask(() => this.#session.start?.(io))
     if (!reply.isOk) {
-      this.#fail(reply.message)
+      this.#fail(`the agent cannot be spoken to: ${reply.message}`)
       return
     }
     this.#isReady = true
@@ -115,6 +117,7 @@ export class RunSession {
 
   /** Gives the agent the prompt of a turn, once it can be spoken to. Repeated calls change nothing. */
   async dispatch(generation: number): Promise<void> {
+    if (generation === this.#given) return
     this.#due = generation
     await this.#dispatchDue()
   }
@@ -125,22 +128,26 @@ export class RunSession {
       // The agent has not been given this turn yet.
       this.#due = null
       this.#options.post({ type: 'turn.cancelled', attempt: this.#options.attempt, generation })
-    } else if (this.#generation === generation) {
-      this.#session.cancelTurn?.()
+    } else if (this.#given === generation) {
+      this.#cancelTurn()
     }
   }
 
   /** The agent is asked to end: it need not finish its turn first. */
   askToEnd(): void {
     this.#due = null
-    if (this.#isReady) this.#session.cancelTurn?.()
+    if (this.#isReady) this.#cancelTurn()
   }
 
   /** False when there is no turn to steer, or the agent knows no such thing. */
   steer(text: string): boolean {
-    if (this.#session.steer?.(text) !== true) return false
+    if (!this.#try('steer', () => this.#session.steer?.(text) === true, false)) return false
     this.#options.progress.restart()
     return true
+  }
+
+  #cancelTurn(): void {
+    this.#try('cancelTurn', () => this.#session.cancelTurn?.(), undefined)
   }
 
   async #dispatchDue(): Promise<void> {
@@ -151,13 +158,22 @@ export class RunSession {
     const text = promptOf(generation)
     if (text === null) return
     this.#generation = generation
+    this.#given = generation
     // K1: the prompt goes out; before it is written, so that an answer to it counts.
     progress.begin(attempt, generation)
     const reply = await this.#ask(() => this.#session.prompt?.(text))
-    if (!reply.isOk) this.#fail(reply.message)
+    if (!reply.isOk) this.#fail(`the agent cannot be spoken to: ${reply.message}`)
   }
 
-  /** F: a protocol of the host's own making may throw. */
+  #try<T>(what: keyof ProtocolSession, call: () => T, otherwise: T): T {
+    try {
+      return call()
+    } catch (error) {
+      this.#fail(`the protocol failed in ${what}: ${messageOf(error)}`)
+      return otherwise
+    }
+  }
+
   async #ask(question: () => Promise<ProtocolReply> | undefined): Promise<ProtocolReply> {
     try {
       return (await question()) ?? { isOk: true }
@@ -166,14 +182,17 @@ export class RunSession {
     }
   }
 
+  /** Once: there is nothing more to be said of this attempt. */
   #fail(message: string): void {
+    if (this.#hasFailed) return
+    this.#hasFailed = true
     const { attempt, clock, post } = this.#options
     clock.after(EXIT_WAIT_MS, () => {
       if (this.#isOver || this.#agent?.hasExited() === true) return
       post({
         type: 'session.failed',
         attempt,
-        message: `the agent cannot be spoken to: ${message.slice(0, MESSAGE_CHARS_MAX)}`,
+        message: message.slice(0, MESSAGE_CHARS_MAX),
         isFallbackEligible: false,
       })
     })
@@ -182,10 +201,11 @@ export class RunSession {
   #sink(): ProtocolSink {
     const { attempt, progress, post, tell, wantsLines, onLine } = this.#options
     const turn = () => ({ attempt, generation: this.#generation })
+    // K11, K19: the clock of another turn is not moved by what was said in this one.
+    const isWatched = () => progress.isWatching(attempt, this.#generation)
     return {
       progress: () => {
-        // K19: another attempt's clock is not moved by what this one still says.
-        if (progress.stamp.attempt === attempt) progress.progress()
+        if (isWatched()) progress.progress()
       },
       completed: (result) => {
         post({ type: 'turn.completed', ...turn(), result })
@@ -197,13 +217,15 @@ export class RunSession {
         post({ type: 'turn.cancel-acknowledged', ...turn() })
       },
       completionSignalled: () => {
-        if (progress.stamp.attempt === attempt) progress.signalled()
+        if (isWatched()) progress.signalled()
       },
       retrying: (notice) => {
-        if (progress.stamp.attempt === attempt) progress.unsignalled()
+        if (isWatched()) progress.unsignalled()
         tell({ type: 'retrying', ...notice })
       },
       personAsked: () => {
+        // K2: a question is work; the clock must know of it, as the chart does.
+        if (isWatched()) progress.progress()
         post({ type: 'person.asked', ...turn() })
       },
       personAnswered: () => {

@@ -209,9 +209,9 @@ export class RunTurns {
   #followClock({ before, after }: Transition): void {
     const was = before?.context as RunContext | undefined
     const { attempt, executionAttempt, generation, freeze, openQuestions } = after.context as RunContext
-    if (!isTurnOpenIn(after)) this.progress.rest()
-    else if (generation !== was?.generation && executionAttempt === attempt)
-      this.progress.begin(attempt, generation)
+    // Between two attempts nobody has the turn: what is left of the last one is swept, and `launching` begins anew.
+    if (!isTurnOpenIn(after) || executionAttempt !== attempt) this.progress.rest()
+    else if (generation !== was?.generation) this.progress.begin(attempt, generation)
     if (freeze === null) this.progress.release('frozen')
     else this.progress.hold('frozen')
     if (openQuestions > 0) {

@@ -43,9 +43,9 @@ export const turnEndOf = ({ before, after, event }: Transition): TurnEnd | null 
       const { isOk, text } = fact.result
       return { generation, status: isOk ? 'completed' : 'failed', ...(text === undefined ? {} : { text }) }
     }
-    case 'turn.cancelled':
-    // K13: nobody had it yet.
+    // K13: asked for, it ends a turn by itself only when no agent had it yet.
     case 'turn.cancel':
+    case 'turn.cancelled':
       return { generation, status: 'cancelled' }
     case 'watchdog.completion-silent':
       // K10: the agent had said that it is done.
