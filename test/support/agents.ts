@@ -36,6 +36,13 @@ export const scriptedAgent = (...steps: readonly Step[]): [string, ...string[]] 
   JSON.stringify(steps),
 ]
 
+/** Writes progress as fast as it is read; how many frames are out stands in the file. */
+export const floodingAgent = (countFile: string): [string, ...string[]] => [
+  process.execPath,
+  fixture('flooding-agent'),
+  countFile,
+]
+
 export interface Recording {
   readonly name: string
   /** How many times faster than recorded. */
