@@ -717,6 +717,25 @@ describe('paused', () => {
   })
 })
 
+describe('a fact that the store can never take', () => {
+  it.each(['process.launched', 'turn.progressed', 'turn.completed', 'process.exited'])(
+    'F, INV-4: %s: its run ends with its tree, confirmed, and the others go on',
+    async (event) => {
+      const { start, store, processes, say, drive } = await openSimulatedEngine()
+      const other = await start(oneShot())
+      await say('work')
+      store.refused = event
+      const run = await start(oneShot())
+      await say('work', 'done')
+      processes.last.exit(0)
+      expect(await drive(run.outcome)).toMatchObject({ status: 'failed', code: 'invariant-broken' })
+      await drive(run.gone)
+      expect(processes.last.size).toBe(0)
+      expect(other.state.headline).toBe('active')
+    },
+  )
+})
+
 describe("a protocol of the host's own", () => {
   const broken = (parts: Partial<ProtocolSession> | null): RunSpec['protocol'] => ({
     name: 'broken',
