@@ -15,6 +15,8 @@ import type { TroubledStore } from '../support/troubled-store.js'
 
 const policy: RunPolicy = {
   isInteractive: false,
+  isDriven: false,
+  hasPrompt: false,
   candidates: 1,
   canAsk: false,
   hasFinalize: false,

@@ -1,4 +1,5 @@
 /** A whole engine, or one run of it, on a simulated clock, over simulated processes and a real store in memory. */
+import { uuidv7 } from 'uuidv7'
 import { onTestFinished } from 'vitest'
 import type { Logger } from '../../src/actors/ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
@@ -10,6 +11,7 @@ import { ManualClock, turns } from './manual-clock.js'
 import { line } from './simulated-agent.js'
 import type { Frame } from './simulated-agent.js'
 import { SimulatedProcesses } from './simulated-processes.js'
+import type { Behaviour } from './simulated-processes.js'
 import { openTroubledStore } from './troubled-store.js'
 import type { TroubledStore } from './troubled-store.js'
 
@@ -110,10 +112,11 @@ export interface SimulatedRun {
 export async function startSimulatedRun(
   store: TroubledStore,
   spec: Partial<RunSpec>,
-  id = `run-${String(Math.random()).slice(2)}`,
+  behaviour: Behaviour = {},
 ): Promise<SimulatedRun> {
   const clock = new ManualClock(PACE)
   const processes = new SimulatedProcesses()
+  processes.behaviour = behaviour
   const errors: string[] = []
   const logger = quiet(errors)
   const commits = new GroupCommit(store, clock, logger)
@@ -124,7 +127,7 @@ export async function startSimulatedRun(
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })
-  const run = factory.fromSpec(id, parseRunSpec({ command: ['agent'], env: {}, ...spec }))
+  const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }))
   await run.begin()
   await turns()
   return {

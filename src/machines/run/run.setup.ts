@@ -20,7 +20,7 @@ import {
   isCurrentExecution,
   isCurrentTurn,
   isExecutionOfAttempt,
-  isSuccessfulExit,
+  isTurnTakenUp,
   isWatchCurrent,
   outcomeOfIntent,
   ownIntent,
@@ -33,8 +33,16 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
+  isSuccess,
   settle,
 } from './run.outcome.js'
+
+const turnCancelled = ({ attempt, generation }: RunContext, { at }: RunEvent) => ({
+  type: 'turn.cancelled' as const,
+  at,
+  attempt,
+  generation,
+})
 
 /** Effects are data for the run actor; the chart itself does nothing in the world. */
 const effect = <K extends keyof RunEffects>(_kind: K) => {
@@ -61,9 +69,10 @@ export const runSetup = setup({
     isWatchCurrent: ({ context, event }) => isWatchCurrent(context, event),
     isWatchCurrentOfInteractive: ({ context, event }) =>
       isWatchCurrent(context, event) && context.policy.isInteractive,
-    isSuccess: ({ context, event }) => isSuccessfulExit(context, event),
-    /** Whether a turn was done is said by the agent that was given it, not by its exit. */
-    isSuccessOfUndriven: ({ context, event }) => !context.policy.isDriven && isSuccessfulExit(context, event),
+    isSuccess: ({ context, event }) => {
+      const exit = exitOf(event)
+      return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
+    },
     /** INV-7, P9: a failure that the host's rule lets the next candidate answer, there is one, and it has something to do. */
     isFallbackDue: ({ context, event }) =>
       isExecutionOfAttempt(context, event) &&
@@ -100,15 +109,9 @@ export const runSetup = setup({
     isTurnUncancelled: ({ context }) => !context.isTurnCancelling,
     isAgentUp: ({ context }) => isAgentUp(context),
     isAgentAwaited: ({ context }) => !isAgentUp(context),
-    /** K13: nobody has the turn that is to end, and nobody is to get it. */
-    isTurnCancelledUngiven: ({ context }) => context.isTurnCancelling && !isAgentUp(context),
-    isTurnCancelledUngivenOfInteractive: ({ context }) =>
-      context.isTurnCancelling && !isAgentUp(context) && context.policy.isInteractive,
     isTurnCancelUnheard: ({ context, event }) =>
       isCurrentTurn(context, event) && context.isTurnCancelling && !context.isTurnCancelHeard,
-    /** A run that is driven and was given no prompt: only its first turn can be missing. */
-    isPromptAwaited: ({ context }) =>
-      context.policy.isDriven && !context.policy.hasPrompt && context.generation === 1,
+    isTurnAwaited: ({ context }) => !context.isTurnOpen,
     /** The open turn waits for this launch; one that is told twice gives it once. */
     isDispatchDue: ({ context, event }) =>
       context.policy.isDriven && isExecutionOfAttempt(context, event) && !isAgentUp(context),
@@ -156,6 +159,7 @@ export const runSetup = setup({
     /** K11: the generation moves before each dispatch. */
     beginTurn: assign({
       generation: ({ context }) => context.generation + 1,
+      isTurnOpen: true,
       hasProgress: false,
       hasAdvised: false,
       openQuestions: 0,
@@ -167,41 +171,35 @@ export const runSetup = setup({
     /** A turn that ended: its result is kept until the next one begins. */
     endTurn: assign({
       result: ({ context, event }) => (event.type === 'turn.completed' ? event.result : context.result),
+      isTurnOpen: false,
       openQuestions: 0,
       isTurnCancelling: false,
       isTurnCancelHeard: false,
     }),
-    /** K13: whether the open turn is to end goes with it to the next candidate. */
     beginAttempt: assign({
       attempt: ({ context }) => context.attempt + 1,
       generation: ({ context }) => context.generation + 1,
+      isTurnOpen: ({ context }) => isTurnTakenUp(context),
       hasProgress: false,
       hasAdvised: false,
       openQuestions: 0,
+      isTurnCancelling: false,
       isTurnCancelHeard: false,
       exit: null,
       result: null,
     }),
+    /** K13: what was given to nobody is over at once. */
+    raiseTurnCancelled: raise(({ context, event }) => turnCancelled(context, event)),
     /** K13: the agent was asked to end its turn; past this it is freed without its answer. */
-    armTurnCancel: raise(
-      ({ context, event }) => ({
-        type: 'turn.cancelled' as const,
-        at: event.at,
-        attempt: context.attempt,
-        generation: context.generation,
-      }),
-      { delay: 'turnCancelGrace', id: 'turn-cancel' },
-    ),
+    armTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+      delay: 'turnCancelGrace',
+      id: 'turn-cancel',
+    }),
     /** K13: the agent has heard; its prompt has so long to return. */
-    rearmTurnCancel: raise(
-      ({ context, event }) => ({
-        type: 'turn.cancelled' as const,
-        at: event.at,
-        attempt: context.attempt,
-        generation: context.generation,
-      }),
-      { delay: 'turnReturnGrace', id: 'turn-cancel' },
-    ),
+    rearmTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+      delay: 'turnReturnGrace',
+      id: 'turn-cancel',
+    }),
     disarmTurnCancel: cancel('turn-cancel'),
 
     // ── intents ────────────────────────────────────────────────────────────────────────────────

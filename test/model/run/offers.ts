@@ -8,7 +8,7 @@
 import type { AnyEventObject } from 'xstate'
 import type { ExitStatus, RunContext, TurnStamp } from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
-import type { RunNode, RunOffer } from './node.js'
+import type { ExecutionPhase, RunNode, RunOffer } from './node.js'
 
 /** `legal`: facts come only when the world gives cause for them. `anything`: every fact in every state. */
 export type Mode = 'legal' | 'anything'
@@ -50,6 +50,7 @@ const commands = (): Entry[] => [
       nature: 'command',
     })),
   ),
+  { label: 'run.finish', draft: { type: 'run.finish' }, nature: 'command' },
   { label: 'turn.started', draft: { type: 'turn.started' }, nature: 'command' },
   { label: 'turn.cancel', draft: { type: 'turn.cancel' }, nature: 'command' },
 ]
@@ -76,6 +77,7 @@ const turnFacts = ({ attempt, generation }: RunContext, isPossible: boolean): En
       fact('turn.progressed', { type: 'turn.progressed', ...stamp }),
       fact('turn.completed ok', { type: 'turn.completed', ...stamp, result: { isOk: true, text: 'done' } }),
       fact('turn.completed not-ok', { type: 'turn.completed', ...stamp, result: { isOk: false } }),
+      fact('turn.cancel-acknowledged', { type: 'turn.cancel-acknowledged', ...stamp }),
       fact('turn.cancelled', { type: 'turn.cancelled', ...stamp }),
       fact('person.asked', { type: 'person.asked', ...stamp }),
       fact('person.answered', { type: 'person.answered', ...stamp }),
@@ -134,7 +136,7 @@ const exits = (attempt: number): { label: string; draft: Draft }[] =>
 /** The process actor's facts of one attempt, by the phase of the execution in which each may come. */
 const processFacts = (
   attempt: number,
-  may: { launch: boolean; exit: boolean; go: boolean; survive: boolean; fail: boolean },
+  may: { launch: boolean; talk: boolean; exit: boolean; go: boolean; survive: boolean; fail: boolean },
   mark: string,
   isStale: boolean,
 ): Entry[] => {
@@ -154,6 +156,14 @@ const processFacts = (
         isFallbackEligible,
       }),
     ),
+    ...BOTH.flatMap((isFallbackEligible) =>
+      fact(may.talk, `session.failed${isFallbackEligible ? ' eligible' : ''}`, {
+        type: 'session.failed',
+        attempt,
+        message: 'no handshake',
+        isFallbackEligible,
+      }),
+    ),
     ...exits(attempt).flatMap(({ label, draft }) => fact(may.exit, label, draft)),
     ...fact(may.go, 'process.gone', { type: 'process.gone', attempt, evidence: 'tree-reaped' }),
     ...fact(may.survive, 'process.survived', { type: 'process.survived', attempt, survivors: [SURVIVOR] }),
@@ -167,8 +177,13 @@ const processFacts = (
   ]
 }
 
-const ALL = { launch: true, exit: true, go: true, survive: true, fail: true }
-const NONE = { launch: false, exit: false, go: false, survive: false, fail: false }
+/** What was said of an execution before, and is heard again or late. */
+const LATE: Readonly<Partial<Record<ExecutionPhase, readonly string[]>>> = {
+  up: ['process.launched'],
+  members: ['process.launched', 'session.failed'],
+}
+const ALL = { launch: true, talk: true, exit: true, go: true, survive: true, fail: true }
+const NONE = { launch: false, talk: false, exit: false, go: false, survive: false, fail: false }
 
 const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
   const { executionAttempt } = node.context
@@ -185,14 +200,19 @@ const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
   const isThere = execution === 'up' || execution === 'members'
   const may = {
     launch: execution === 'starting',
+    talk: execution === 'up',
     exit: execution === 'up',
     go: true,
     survive: isThere && (node.process === 'kill-sent' || node.process === 'unconfirmed'),
     fail: isThere,
   }
   const again = execution === 'members' ? exits(executionAttempt).filter(isWithMembers) : []
+  const late = processFacts(executionAttempt, NONE, ' told late', true).filter(({ draft: { type } }) =>
+    LATE[execution]?.includes(type),
+  )
   return [
     ...processFacts(executionAttempt, may, '', false),
+    ...late,
     ...again.map(({ label, draft }): Entry => ({ label: `${label} again`, draft, nature: 'fact' })),
     ...others,
   ]
