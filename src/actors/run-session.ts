@@ -185,13 +185,13 @@ export class RunSession {
     }
   }
 
-  /** Once: there is nothing more to be said of this attempt. */
+  /** Once, and not of an attempt that is over: there is nothing more to be said of it. */
   #fail(message: string): void {
-    if (this.#hasFailed) return
+    if (this.#hasFailed || this.#isOver) return
     this.#hasFailed = true
     const { attempt, clock, post } = this.#options
     this.#stopWaiting = clock.after(EXIT_WAIT_MS, () => {
-      if (this.#isOver || this.#agent?.hasExited() === true) return
+      if (this.#agent?.hasExited() === true) return
       post({
         type: 'session.failed',
         attempt,
