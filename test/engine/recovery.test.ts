@@ -39,9 +39,10 @@ const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewher
   )
   onTestFinished(() => endTree(ledger))
   await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${name} is up` })
-  await waitFor(() => runner.text().includes('"launched"'), {
+  // Its last words are out: what it writes when nobody reads any more would kill it.
+  await waitFor(() => runner.text().includes('"launched"') && runner.text().includes('"line":"ready"'), {
     deadlineMs: 20_000,
-    what: 'the launch is recorded',
+    what: 'the launch is recorded, and its output read',
   })
   return { database, runner, ledger }
 }
