@@ -137,6 +137,8 @@ interface Prompt {
   readonly ends: TurnEnd[]
 }
 
+const isOneOf = (names: readonly FrameName[], name: FrameName): boolean => names.includes(name)
+
 /** The agent of one execution, as far as it can tell by itself. */
 interface Agent {
   readonly execution: SimulatedExecution
@@ -150,6 +152,8 @@ interface Agent {
 class Witness {
   readonly prompts: Prompt[] = []
   readonly agents: Agent[] = []
+  /** Calls that wait for the end of a turn. */
+  awaited = 0
   isStoreWell = true
   readonly silence: Silence = { leastMs: 0, mostMs: 0 }
   readonly #simulated: SimulatedRun
@@ -190,17 +194,30 @@ class Witness {
     const { context } = this.#simulated.run
     if (agent?.open == null || !agent.execution.isAlive) return
     const isOfTurn = agent.open.generation === context.generation && this.agents.length === context.attempt
-    if (![...NO_PROGRESS].some((name) => name === frame)) this.silence.leastMs = 0
-    if (isOfTurn && (PROGRESS as readonly string[]).includes(frame)) {
+    if (!isOneOf(NO_PROGRESS, frame)) this.silence.leastMs = 0
+    if (isOfTurn && isOneOf(PROGRESS, frame)) {
       this.#progressed.add(context.generation)
       this.#isWithdrawalDue ||= this.#advised.get(context.generation) === 'raised'
       this.#anew()
     }
-    if ((ENDS as readonly string[]).includes(frame)) agent.open = null
+    if (isOneOf(ENDS, frame)) agent.open = null
   }
 
   steered(): void {
     this.#anew()
+  }
+
+  prompted(ended: Promise<TurnEnd>): void {
+    const { run } = this.#simulated
+    const ends: TurnEnd[] = []
+    this.prompts.push({ text: `prompt ${String(this.prompts.length)}`, ends })
+    void ended.then((end) => {
+      ends.push(end)
+      this.#note(() => {
+        const isOver = run.isEndWanted || run.state.isSettled
+        expect(end.status !== 'abandoned' || isOver, 'abandoned by a run that goes on').toBe(true)
+      })
+    })
   }
 
   pass(ms: number, leastMs = ms): void {
@@ -227,15 +244,17 @@ class Witness {
     this.#turn = turn
     expect(errors, 'logged as an error').toEqual([])
     expect(this.agents.filter(({ execution }) => execution.size > 0).length, 'trees at once').toBeLessThan(2)
+    this.#assertGiven()
     this.#assertNotForgotten()
     this.#assertNotices()
   }
 
-  /** When it is all over. */
-  async over(store: StorePort): Promise<void> {
-    const { run, clock } = this.#simulated
+  /** When the run is over, and before its engine lets go of it. */
+  over(): void {
+    const { run } = this.#simulated
     expect(run.state).toMatchObject({ isSettled: true, isConfirmed: true })
     expect(this.#settled, 'outcomes').toBe(1)
+    expect(this.awaited, 'calls that nobody answered').toBe(0)
     for (const { text, ends } of this.prompts) expect(ends.length, `ends of prompt ${text}`).toBe(1)
     const generations = this.prompts.flatMap(({ ends }) =>
       ends.filter(({ status }) => status !== 'abandoned').map((end) => end.generation),
@@ -246,6 +265,10 @@ class Witness {
       'the order of prompts',
     ).toEqual(generations)
     expect([...this.#advised.values()], 'advisories').not.toContain('raised')
+  }
+
+  async left(store: StorePort): Promise<void> {
+    const { run, clock } = this.#simulated
     const notices = await store.noticesOf(run.id)
     const standing = notices.filter(
       ({ kind, withdrawnAt }) => kind === 'advisory' && withdrawnAt === undefined,
@@ -290,6 +313,18 @@ class Witness {
       agent.tools = 0
       this.#anew()
     }
+  }
+
+  /** A turn that is open is one that the agent has, if there is one to have it. */
+  #assertGiven(): void {
+    const { run } = this.#simulated
+    const { context, state } = run
+    const isThere = state.process === 'alive' && context.executionAttempt === context.attempt
+    if (!this.#isDriven || !isThere || state.work !== 'open.accepted' || this.silence.leastMs < SLACK_MS)
+      return
+    expect([...(this.agent?.turns.values() ?? [])], 'the turns that the agent has').toContain(
+      context.generation,
+    )
   }
 
   /** (b) Nobody is left open past a limit, unless it is held, or the store could not record it. */
@@ -411,8 +446,9 @@ class Play {
     await drive(clock, run.gone)
     await turns()
     this.#witness.look()
+    this.#witness.over()
     await end()
-    await this.#witness.over(this.#store)
+    await this.#witness.left(this.#store)
   }
 
   #busy(): void {
@@ -551,7 +587,7 @@ class Play {
     try {
       if (what === 'prompt') this.#prompt()
       else if (what === 'steer') this.#steer()
-      else if (what === 'cancelTurn') run.turns.cancelTurn().catch(() => undefined)
+      else if (what === 'cancelTurn') this.#cancelTurn()
       else run.turns.finish()
     } catch (error) {
       // A run that is over, or knows no turns, says so.
@@ -560,11 +596,15 @@ class Play {
   }
 
   #prompt(): void {
-    const text = `prompt ${String(this.#witness.prompts.length)}`
-    const ended = this.#simulated.run.turns.prompt(text)
-    const ends: TurnEnd[] = []
-    void ended.then((end) => ends.push(end))
-    this.#witness.prompts.push({ text, ends })
+    this.#witness.prompted(this.#simulated.run.turns.prompt('do it'))
+  }
+
+  #cancelTurn(): void {
+    const answered = (): void => {
+      this.#witness.awaited -= 1
+    }
+    this.#witness.awaited += 1
+    this.#simulated.run.turns.cancelTurn().then(answered, answered)
   }
 
   #steer(): void {

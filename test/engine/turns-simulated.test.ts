@@ -830,6 +830,35 @@ describe('an engine that leaves its runs', () => {
   })
 })
 
+describe('a person who is asked', () => {
+  it('O7: has the whole time for an answer, whatever part of it the agent was frozen', async () => {
+    let isAwaited = true
+    const { clock, say, post, processes } = await alone({
+      protocol: piJson({
+        mode: 'rpc',
+        permissionTimeoutMs: 10 * S,
+        onPermission: (_, { signal }) => {
+          signal.addEventListener('abort', () => {
+            isAwaited = false
+          })
+          return new Promise(() => undefined)
+        },
+      }),
+      prompt: 'begin',
+    })
+    await say({ type: 'extension_ui_request', id: 'q', method: 'confirm', title: 'May I?' })
+    await clock.advance(4 * S)
+    await post({ type: 'run.pause', owner: 'user' })
+    await clock.advance(100 * S)
+    await post({ type: 'run.resume', owner: 'user' })
+    await clock.advance(6 * S - 1)
+    expect(isAwaited).toBe(true)
+    await clock.advance(1)
+    expect(isAwaited).toBe(false)
+    expect(processes.last.input.at(-1)).toMatch(/"cancelled":true/)
+  })
+})
+
 describe("a protocol of the host's own", () => {
   const broken = (parts: Partial<ProtocolSession> | null): RunSpec['protocol'] => ({
     name: 'broken',
