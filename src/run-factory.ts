@@ -5,6 +5,7 @@
  */
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
+import { limitOutput } from './actors/output-limit.js'
 import { RunActor } from './actors/run.actor.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
@@ -13,8 +14,10 @@ import type { RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './options.js'
 import type { ParsedRunSpec } from './options.js'
 
+/** O3: fixed, unless the run's driver declares its own. */
+const TERM_GRACE_MS = 5_000
+
 const DEFAULTS = {
-  pauseGraceMs: 900_000,
   exitGraceMs: 10_000,
   turnCancelMs: 10_000,
   finalizeDeadlineMs: 30_000,
@@ -27,8 +30,13 @@ const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   hasFinalize: false,
   hasDeliver: false,
   askGraceMs: spec.stop.askGraceMs ?? 0,
-  termGraceMs: spec.stop.termGraceMs,
+  termGraceMs: spec.stop.termGraceMs ?? TERM_GRACE_MS,
+  termGraceReason: spec.stop.termGraceReason ?? null,
   killGraceMs: spec.stop.killGraceMs,
+  pauseGraceMs: spec.stop.pauseGraceMs,
+  isForeground: spec.foreground,
+  timeoutMs: spec.limits.timeoutMs ?? null,
+  maxOutputBytes: spec.limits.maxOutputBytes ?? null,
 })
 
 const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
@@ -73,11 +81,13 @@ export class RunFactory {
       protocol: 'lines',
       createdAt: this.#parts.host.clock.wallMs(),
     }
-    return new RunActor(
+    const run = new RunActor(
       row,
       { ...this.#environment(policyOf(spec)), ...output, candidates },
       this.#parts.host,
     )
+    limitOutput(run)
+    return run
   }
 
   /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */

@@ -26,6 +26,10 @@ const policy: RunPolicy = {
   exitGraceMs: 10_000,
   turnCancelMs: 10_000,
   finalizeDeadlineMs: 30_000,
+  termGraceReason: null,
+  isForeground: false,
+  timeoutMs: null,
+  maxOutputBytes: null,
 }
 
 const silent: Logger = {

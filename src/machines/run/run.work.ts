@@ -20,6 +20,23 @@ const intentCommands = {
   },
 } as const
 
+/** The result is there, and the process does not exit: the result stands, and the ladder ends the process. */
+const resultStands = [
+  {
+    guard: 'isResultOk',
+    target: `${SETTLED}.completed`,
+    actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
+  },
+  { target: `${SETTLED}.failed`, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
+] as const
+
+const limits = {
+  'limit.exceeded': {
+    target: '#run.work.open.interrupting',
+    actions: ['recordLimit', 'announceIntent'],
+  },
+} as const
+
 /** The natural ends of work that nobody asked to end. */
 const naturalEnds = {
   'process.exited': [
@@ -105,6 +122,7 @@ export const workRegion = runSetup.createStateConfig({
           description: 'Recorded; waiting for the first progress of this turn.',
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             ...turnEnds,
             ...turnCancel,
@@ -135,6 +153,7 @@ export const workRegion = runSetup.createStateConfig({
           initial: 'progressing',
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             ...turnEnds,
             ...turnCancel,
@@ -181,6 +200,7 @@ export const workRegion = runSetup.createStateConfig({
           description: 'The turn is complete; the agent waits for the next prompt.',
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             'turn.started': {
               target: 'accepted',
@@ -198,28 +218,15 @@ export const workRegion = runSetup.createStateConfig({
           description: 'The final result has come; the process has not exited yet.',
           on: {
             ...intentCommands,
+            // O15: what the work has come to is there; only its process is over the limit.
+            'limit.exceeded': resultStands,
             ...naturalEnds,
-            'run.resume': { guard: 'mayThaw', target: 'finishing', reenter: true },
           },
-          after: {
-            exitGrace: [
-              // O7: a frozen process cannot exit; its resumption starts a new grace.
-              { guard: 'isFrozen' },
-              {
-                guard: 'isResultOk',
-                target: `${SETTLED}.completed`,
-                actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
-              },
-              {
-                target: `${SETTLED}.failed`,
-                actions: ['settleFailed', 'recordFinished', 'announceIntent'],
-              },
-            ],
-          },
+          after: { exitGrace: resultStands },
         },
         interrupting: {
           description: 'Intent recorded: end it; the work may be continued by a later run.',
-          entry: 'disarmTurnCancel',
+          entry: ['disarmTurnCancel', 'disarmTimeLimit'],
           on: {
             'run.cancel': { target: 'cancel-requested', actions: ['recordCancel', 'announceIntent'] },
             'run.interrupt': { actions: 'joinIntent' },
@@ -229,7 +236,7 @@ export const workRegion = runSetup.createStateConfig({
         },
         'cancel-requested': {
           description: 'Intent recorded: end it for good.',
-          entry: 'disarmTurnCancel',
+          entry: ['disarmTurnCancel', 'disarmTimeLimit'],
           on: {
             'run.cancel': { actions: 'joinIntent' },
             'run.interrupt': { actions: 'joinIntent' },
@@ -241,7 +248,7 @@ export const workRegion = runSetup.createStateConfig({
     },
     settled: {
       description: 'The work has its one outcome. Takes no event.',
-      entry: ['disarmTurnCancel', 'announceSettled'],
+      entry: ['disarmTurnCancel', 'disarmTimeLimit', 'announceSettled'],
       initial: 'lost',
       states: {
         completed: { type: 'final', description: 'The work was done.' },
