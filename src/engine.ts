@@ -12,6 +12,7 @@ import type { EngineRow } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
+import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
@@ -21,6 +22,7 @@ import type { CloseOptions, Scope, StopOptions } from './options.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
+import { Presence } from './presence.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
 import { parseRunSpec } from './run-spec.js'
@@ -52,6 +54,8 @@ const HEARTBEAT_MS = 5_000
 
 export class Engine {
   readonly id: string
+  /** Whether a person uses this machine: then the runs of this engine stand still (O16). */
+  readonly presence: Presence
   readonly #parts: EngineParts
   readonly #registry: RegistryActor
   readonly #elsewhere: Elsewheres
@@ -100,6 +104,7 @@ export class Engine {
       },
       host,
     )
+    this.presence = new Presence(host, () => this.#registry.runs.values())
     this.#filed = new FiledOrders(host, (filed) => this.#registry.serve(filed))
   }
 
@@ -140,6 +145,7 @@ export class Engine {
     this.#starting.add(runId)
     const run = this.#factory.fromSpec(runId, parsed)
     this.#hold(run)
+    this.presence.admit(run)
     try {
       await this.#begin(run)
     } catch (error) {
@@ -257,7 +263,10 @@ export class Engine {
     deadlineMs: number,
   ): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
+    this.presence.close()
     const left = await this.#registry.close(runs, deadlineMs)
+    // O10: nobody would ever continue a run that is left frozen.
+    await thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: host.commitDeadlineMs })
     this.#cancelHeartbeat()
     // Runs that are left owe answers that will not come.
     await this.#filed.close(left.length > 0 ? 0 : host.commitDeadlineMs)
@@ -270,7 +279,7 @@ export class Engine {
   }
 
   #handle(run: RunActor): Run {
-    return new Run(run, (runId, mode, options: EndOptions) =>
+    return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
       this.stop({ run: runId }, { ...options, mode, fence: false }),
     )
   }

@@ -89,3 +89,17 @@ export const closeOptionsSchema = v.strictObject({
 })
 
 export type CloseOptions = v.InferInput<typeof closeOptionsSchema>
+
+export const pauseOptionsSchema = v.strictObject({
+  /** When the answer is given at the latest; the pause or resumption goes on. Default 5 000 ms. */
+  timeoutMs: v.optional(ms, 5_000),
+})
+
+export type PauseOptions = v.InferInput<typeof pauseOptionsSchema>
+
+export const presenceSourceOptionsSchema = v.strictObject({
+  /** How long nobody must be there before runs go on. Default 30 000 ms. */
+  idleAfterMs: v.optional(ms, 30_000),
+})
+
+export type PresenceSourceOptions = v.InferInput<typeof presenceSourceOptionsSchema>

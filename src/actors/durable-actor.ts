@@ -15,6 +15,7 @@ import { dehydrate, firstStep, hydrate, isIdle, nextStep } from './step.js'
 import type { Step } from './step.js'
 import type { ActorWrite, CommitVerdict, TimerRow } from './store.ports.js'
 import { Timers } from './timers.js'
+import type { Stillness } from './timers.js'
 
 interface Letter {
   readonly event: AnyEventObject
@@ -77,7 +78,7 @@ export class DurableActor {
   resume(stored: { readonly snapshot: string; readonly rev: number }, timers: readonly TimerRow[]): void {
     this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
     this.#rev = stored.rev
-    this.#timers.resume(timers)
+    this.#timers.resume(timers, this.#stillnessIn(this.#snapshot))
     this.#pump()
   }
 
@@ -166,7 +167,12 @@ export class DurableActor {
       after: step.snapshot,
       effects: step.effects,
     }
-    const timersSet = step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at))
+    const standsStill = this.#stillnessIn(step.snapshot)
+    const isReplaced = new Set([...step.timersCleared, ...step.timersSet.map(({ id }) => id)])
+    const timersSet = [
+      ...step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at)),
+      ...this.#timers.turned(standsStill, String(rev), at).filter(({ id }) => !isReplaced.has(id)),
+    ]
     const write: ActorWrite = {
       kind: this.#role.kind,
       actor: this.id,
@@ -197,10 +203,14 @@ export class DurableActor {
     this.#snapshot = step.snapshot
     this.#rev = rev
     for (const id of step.timersCleared) this.#timers.forget(id)
-    for (const timer of timersSet) this.#timers.arm(timer)
+    for (const timer of timersSet) this.#timers.arm(timer, standsStill)
     // INV-1: the effects start here, after the commit has returned, and nowhere else.
     this.#role.committed(transition)
     return 'applied'
+  }
+
+  #stillnessIn(snapshot: AnyMachineSnapshot): Stillness {
+    return (timerId) => this.#role.standsStill?.(snapshot, timerId) ?? false
   }
 
   async #commit(

@@ -245,7 +245,8 @@ export class Elsewheres {
         processActor.kill(run.policy.killGraceMs)
         break
       case 'frozen':
-        await processActor.freeze()
+        // Not waited for: others are to be taken up, and what ends this one ends the freeze.
+        void processActor.freeze({ isTakenUp: true })
         break
       default:
         break

@@ -10,10 +10,11 @@
 import type { AnyEventObject } from 'xstate'
 import { messageOf } from '../errors.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
-import { isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
+import { isAbandonableEvent, isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
 import type { RunCommand, RunFact } from '../machines/run/run.events.js'
 import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
 import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
+import { standsStill } from '../machines/run/run.timers.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
@@ -46,6 +47,7 @@ export class RunActor implements ActorRole {
   readonly kind = 'run'
   readonly machine = runMachine
   readonly machineVersion = RUN_MACHINE_VERSION
+  readonly standsStill = standsStill
   readonly row: RunRow
   readonly environment: RunEnvironment
   readonly output: RunOutput
@@ -100,10 +102,6 @@ export class RunActor implements ActorRole {
   /** A run that is not on record yet stands where it will begin. */
   get #snapshot() {
     return this.#durable.current ?? firstStep(runMachine, { policy: this.policy }).snapshot
-  }
-
-  get rev(): number {
-    return this.#durable.rev
   }
 
   get timers(): readonly TimerRow[] {
@@ -163,8 +161,11 @@ export class RunActor implements ActorRole {
   }
 
   /** This engine lets go of the run: nothing more will be heard of it here. */
-  onLeave(listener: () => void): void {
+  onLeave(listener: () => void): () => void {
     this.#leaveListeners.add(listener)
+    return () => {
+      this.#leaveListeners.delete(listener)
+    }
   }
 
   onTransition(listener: (transition: Transition) => void): () => void {
@@ -196,7 +197,7 @@ export class RunActor implements ActorRole {
   }
 
   isAutomatic(event: AnyEventObject): boolean {
-    return isAutomaticEvent(event.type)
+    return isAbandonableEvent(event.type)
   }
 
   mayRunAhead(snapshot: { readonly context: unknown }): boolean {

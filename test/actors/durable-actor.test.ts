@@ -5,28 +5,16 @@ import type { EngineRow, KindRows } from '../../src/actors/store.ports.js'
 import { GroupCommit, DurableActor } from '../../src/internal.js'
 import type { ActorRole, HostServices, Transition } from '../../src/actors/actor-role.js'
 import { initialRunContext } from '../../src/machines/run/run.context.js'
-import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
+import type { RunContext } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { headOf } from '../../src/actors/run-state.js'
 import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
+import { plainPolicy } from '../support/policy.js'
 
-const policy: RunPolicy = {
-  isInteractive: false,
-  candidates: 1,
-  canAsk: false,
-  hasFinalize: false,
-  hasDeliver: false,
-  askGraceMs: 1_000,
-  termGraceMs: 5_000,
-  killGraceMs: 2_000,
-  pauseGraceMs: 900_000,
-  exitGraceMs: 10_000,
-  turnCancelMs: 10_000,
-  finalizeDeadlineMs: 30_000,
-}
+const policy = { ...plainPolicy, askGraceMs: 1_000 }
 
 const silent: Logger = {
   debug: () => undefined,

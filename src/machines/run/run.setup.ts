@@ -33,8 +33,10 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
+  limitReason,
   settle,
 } from './run.outcome.js'
+import { TIME_LIMIT_TIMER, TURN_CANCEL_TIMER } from './run.timers.js'
 
 /** Effects are data for the run actor; the chart itself does nothing in the world. */
 const effect = <K extends keyof RunEffects>(_kind: K) => {
@@ -112,7 +114,11 @@ export const runSetup = setup({
     /** The open turn waits for this launch; one that is told twice gives it once. */
     isDispatchDue: ({ context, event }) =>
       context.policy.isDriven && isExecutionOfAttempt(context, event) && !isAgentUp(context),
-    isFrozen: ({ context }) => context.freeze !== null,
+    /** O15: the first launch of a run with a time limit. A record of an older version has no such field. */
+    isTimeLimitDue: ({ context }) =>
+      context.intent === null &&
+      context.executionAttempt === 0 &&
+      typeof context.policy.timeoutMs === 'number',
   },
 
   delays: {
@@ -120,6 +126,7 @@ export const runSetup = setup({
     termGrace: ({ context }) => context.policy.termGraceMs,
     killGrace: ({ context }) => context.policy.killGraceMs,
     pauseGrace: ({ context }) => context.policy.pauseGraceMs,
+    timeLimit: ({ context }) => context.policy.timeoutMs ?? 0,
     exitGrace: ({ context }) => context.policy.exitGraceMs,
     turnCancelGrace: ({ context }) => context.policy.turnCancelMs + TURN_RETURN_MS,
     turnReturnGrace: () => TURN_RETURN_MS,
@@ -179,6 +186,7 @@ export const runSetup = setup({
       hasAdvised: false,
       openQuestions: 0,
       isTurnCancelHeard: false,
+      freezeReport: null,
       exit: null,
       result: null,
     }),
@@ -190,7 +198,7 @@ export const runSetup = setup({
         attempt: context.attempt,
         generation: context.generation,
       }),
-      { delay: 'turnCancelGrace', id: 'turn-cancel' },
+      { delay: 'turnCancelGrace', id: TURN_CANCEL_TIMER },
     ),
     /** K13: the agent has heard; its prompt has so long to return. */
     rearmTurnCancel: raise(
@@ -200,9 +208,9 @@ export const runSetup = setup({
         attempt: context.attempt,
         generation: context.generation,
       }),
-      { delay: 'turnReturnGrace', id: 'turn-cancel' },
+      { delay: 'turnReturnGrace', id: TURN_CANCEL_TIMER },
     ),
-    disarmTurnCancel: cancel('turn-cancel'),
+    disarmTurnCancel: cancel(TURN_CANCEL_TIMER),
 
     // ── intents ────────────────────────────────────────────────────────────────────────────────
     recordCancel: assign(({ context, event }) =>
@@ -245,6 +253,21 @@ export const runSetup = setup({
       force: false,
     })),
     noteSuppressed: assign({ isSuppressed: true }),
+    recordLimit: assign(({ context, event }) => {
+      const { limit, max, at } = as<'limit.exceeded'>(event)
+      const order = { at, by: 'engine', reason: limitReason(limit, max), force: false }
+      return record(context, intentFrom(context, 'interrupt', order))
+    }),
+    armTimeLimit: raise(
+      ({ context, event }) => ({
+        type: 'limit.exceeded' as const,
+        at: event.at,
+        limit: 'timeoutMs' as const,
+        max: context.policy.timeoutMs ?? 0,
+      }),
+      { delay: 'timeLimit', id: TIME_LIMIT_TIMER },
+    ),
+    disarmTimeLimit: cancel(TIME_LIMIT_TIMER),
 
     // ── the execution ──────────────────────────────────────────────────────────────────────────
     takeExecution: assign({
@@ -283,8 +306,13 @@ export const runSetup = setup({
     noteFreeze: assign({
       freeze: ({ context, event }) => (context.freeze === 'user' ? 'user' : as<'run.pause'>(event).owner),
     }),
-    clearFreeze: assign({ freeze: null }),
+    clearFreeze: assign({ freeze: null, freezeReport: null }),
     announceDismissal: raise(({ event }) => ({ type: 'execution.dismissed' as const, at: event.at })),
+    noteFrozen: assign({ freezeReport: ({ event }) => ({ isComplete: true, running: [], at: event.at }) }),
+    noteFreezeFailed: assign(({ context, event }) => {
+      const { running, error, at } = as<'process.freeze-failed'>(event)
+      return { freezeReport: { isComplete: false, running, at }, lastError: error ?? context.lastError }
+    }),
     announceTreeConfirmed: raise(({ event }) => ({ type: 'tree.confirmed' as const, at: event.at })),
 
     // ── the outcome (each is used only on a transition out of `open`: INV-3) ─────────────────────

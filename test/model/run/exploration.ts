@@ -16,10 +16,10 @@ const MAX_STATES = 20_000
 
 /** Each feature on and off, one-shot and interactive, with and without a second candidate. */
 export const POLICIES: Readonly<Record<string, Features>> = {
-  'one-shot, both hooks': policy(false, 1, false, true, true),
-  'one-shot, fallback, ask': policy(false, 2, true, false, false),
-  'interactive, ask, deliver hook': policy(true, 1, true, false, true),
-  'interactive, fallback, finalize hook': policy(true, 2, false, true, false),
+  'one-shot, both hooks': policy(false, 1, false, true, true, false),
+  'one-shot, fallback, ask, time limit': policy(false, 2, true, false, false, true),
+  'interactive, ask, deliver hook, time limit': policy(true, 1, true, false, true, true),
+  'interactive, fallback, finalize hook': policy(true, 2, false, true, false, false),
 }
 
 function policy(
@@ -28,8 +28,9 @@ function policy(
   canAsk: boolean,
   hasFinalize: boolean,
   hasDeliver: boolean,
+  isTimeLimited: boolean,
 ): Features {
-  return { isInteractive, candidates, canAsk, hasFinalize, hasDeliver }
+  return { isInteractive, candidates, canAsk, hasFinalize, hasDeliver, isTimeLimited }
 }
 
 export const featuresOf = (name: string): Features => {

@@ -36,7 +36,11 @@ const entryEffects = ({ before, after }: RunEdge): { type: string; params: unkno
     case 'frozen':
       return [{ type: 'process.freeze', params: ofExecution }]
     case 'asking':
-      return [{ type: 'process.ask', params: ofExecution }]
+      return [
+        // O10: a stopped agent cannot answer.
+        ...(from === 'frozen' ? [{ type: 'process.thaw', params: ofExecution }] : []),
+        { type: 'process.ask', params: ofExecution },
+      ]
     case 'term-sent':
       return [{ type: 'process.terminate', params: ofExecution }]
     case 'kill-sent':
@@ -57,6 +61,13 @@ const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000]
 
 const SIGNALS = ['process.ask', 'process.terminate', 'process.kill', 'process.freeze', 'process.thaw']
 
+/** O15: from the first launch until the work is over or is to end. */
+const isTimeCounted = (node: RunNode): boolean =>
+  node.context.policy.timeoutMs !== null &&
+  node.context.executionAttempt > 0 &&
+  isOpen(node) &&
+  node.context.intent === null
+
 const deadlines = (node: RunNode): [string, number][] => {
   const { context, work, process, delivery } = node
   const { policy, retries } = context
@@ -74,6 +85,7 @@ const deadlines = (node: RunNode): [string, number][] => {
     ],
     [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', 5_000],
     [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', policy.turnCancelMs],
+    [isTimeCounted(node), 'time-limit', policy.timeoutMs ?? 0],
     [work === 'open.finishing', 'xstate.after.exitGrace.run.work.open.finishing', policy.exitGraceMs],
   ]
   return owed.filter(([isOwed]) => isOwed).map(([, id, delayMs]) => [id, delayMs])
@@ -83,10 +95,6 @@ const deadlines = (node: RunNode): [string, number][] => {
 const areDeadlinesExact = ({ after }: RunEdge): boolean => {
   const armed = new Map([...after.timers].map(([id, { delayMs }]) => [id, delayMs]))
   const owed = new Map(deadlines(after))
-  // O7: the grace of a process that cannot exit may be over; its resumption arms a new one.
-  if (after.work === 'open.finishing' && after.process === 'frozen') {
-    for (const timers of [armed, owed]) timers.delete('xstate.after.exitGrace.run.work.open.finishing')
-  }
   return isSame(armed, owed)
 }
 
@@ -159,7 +167,7 @@ const steps: readonly RunCheck[] = [
   }),
   onEvent('P8', 'a failed signal is noted and moves nothing', ['process.signal-failed'], (edge) => {
     const { before, after } = edge
-    if (!['term-sent', 'kill-sent'].includes(before.process)) return isInert(edge)
+    if (!['alive', 'frozen', 'term-sent', 'kill-sent'].includes(before.process)) return isInert(edge)
     const noted = { ...before.context, lastError: 'EPERM' }
     return after.process === before.process && after.work === before.work && isSame(after.context, noted)
   }),

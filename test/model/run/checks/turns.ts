@@ -1,16 +1,7 @@
 /** Turns, watchdogs and pauses. These need a legal world. */
 import { isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
-import {
-  isInert,
-  isOver,
-  isProcessUntouched,
-  isSame,
-  onChange,
-  onEvent,
-  onTimer,
-  settlesIn,
-} from './check.js'
+import { isInert, isOver, isProcessUntouched, isSame, onChange, onEvent, settlesIn } from './check.js'
 import type { RunCheck } from './check.js'
 
 const WATCHES = ['watchdog.silent', 'watchdog.exhausted', 'watchdog.completion-silent'] as const
@@ -155,30 +146,22 @@ const turns: readonly RunCheck[] = [
     const seen = [hasProgress, hasAdvised, openQuestions, isTurnCancelling, result]
     return isSame(seen, [notes.hasProgress, notes.hasAdvised, notes.questions, notes.isTurnCancelling, null])
   }),
-  onTimer(
-    'P3',
-    'a process that does not exit after the final result: the result stands, the ladder ends it',
-    'exitGrace.run.work.open.finishing',
-    (edge) => {
-      const { before, after } = edge
-      if (before.process === 'frozen') return true
+  {
+    id: 'P3',
+    claim:
+      'a process that does not exit in time after the final result: the result stands, the ladder ends it',
+    on: ['xstate.after.exitGrace.run.work.open.finishing', 'limit.exceeded'],
+    holds: ({ before, after }) => {
+      if (before.work !== 'open.finishing') return true
       const status = before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed'
       const { intent } = after.context
-      const process =
-        before.process === 'alive' ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
+      const isLive = before.process === 'alive' || before.process === 'frozen'
+      const process = isLive ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
       return (
         after.work === status && intent?.kind === 'finished' && !intent.force && after.process === process
       )
     },
-  ),
-  onTimer(
-    'O7',
-    'a frozen process is not ended for its silence',
-    'exitGrace.run.work.open.finishing',
-    (edge) => {
-      return edge.before.process !== 'frozen' || isInert(edge)
-    },
-  ),
+  },
   onChange('K13', 'completed is only said where the agent said so or exited well', (edge) => {
     if (!settlesIn(edge) || edge.after.work !== 'settled.completed') return true
     const { result, exit } = edge.after.notes
@@ -216,6 +199,37 @@ const pauses: readonly RunCheck[] = [
   onChange('O4', 'only a pause freezes and only a resumption or an order to end lifts it', ({ after }) => {
     return !isOpen(after) || isOver(after) || after.context.freeze === after.notes.freeze
   }),
+  onEvent(
+    'O1',
+    'how a freeze went is noted, and moves nothing',
+    ['process.frozen', 'process.freeze-failed'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (before.process !== 'frozen') return isInert(edge)
+      const isComplete = event.type === 'process.frozen'
+      const running = event.type === 'process.frozen' ? [] : event.running
+      const lastError = isComplete ? before.context.lastError : 'EPERM'
+      const noted = { ...before.context, freezeReport: { isComplete, running, at: event.at }, lastError }
+      return isProcessUntouched(edge) && after.work === before.work && isSame(after.context, noted)
+    },
+  ),
+  onChange(
+    'O1',
+    'nothing is said of a freeze that is over, or is another execution’s',
+    ({ before, after }) => {
+      const isNew = after.process === 'frozen' && before.process !== 'frozen'
+      const isQuiet = isNew || ['waiting', 'launching', 'alive'].includes(after.process)
+      return !isQuiet || after.context.freezeReport === null
+    },
+  ),
+  onChange(
+    'O7',
+    'what measures the time of the agent stands still while it is frozen, and is not lost',
+    ({ before, after, offer }) => {
+      if (after.process !== 'frozen' || before.process !== 'frozen' || offer.nature !== 'timer') return true
+      return offer.event.type.startsWith('xstate.after.pauseGrace')
+    },
+  ),
   onChange(
     'O1',
     'frozen means that someone wants it so',
