@@ -13,6 +13,7 @@ import { ManualClock, turns } from '../support/manual-clock.js'
 import { seededRandom } from '../support/seeded.js'
 import { openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
+import type { RunPolicy } from '../../src/machines/run/run.context.js'
 import { plainPolicy } from '../support/policy.js'
 
 const WINDOW_MS = 900_000
