@@ -3,7 +3,8 @@
  *
  * Owns: the queue of writes on their way to the store, their order, and the repeats while the store does not answer.
  * Does not own: what an actor does while it waits (see durable-actor.ts), nor what a verdict means to it.
- * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum).
+ * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum), INV-13 (a write
+ *   whose commit was not answered is given again until the store has said what became of it: it is never abandoned).
  */
 import { RunwardenError, messageOf } from '../errors.js'
 import type { Clock, Logger } from './ports.js'
@@ -18,7 +19,9 @@ const MARK_DELAY_MS = 50
 interface Pending {
   readonly write: ActorWrite
   /** Past this the next failure abandons the write: 0 at once (K7), Infinity never. */
-  readonly abandonAt: number
+  abandonAt: number
+  /** The store was given it, and has not yet said that nothing of it is in. */
+  mayBeIn: boolean
   readonly resolve: (verdict: CommitVerdict) => void
   readonly reject: (error: RunwardenError) => void
 }
@@ -56,9 +59,23 @@ export class GroupCommit {
   submit(write: ActorWrite, abandonAfterMs = Infinity): Promise<CommitVerdict> {
     const abandonAt = this.#clock.monotonicMs() + abandonAfterMs
     return new Promise((resolve, reject) => {
-      this.#queue.push({ write, abandonAt, resolve, reject })
+      this.#queue.push({ write, abandonAt, mayBeIn: false, resolve, reject })
       this.#schedule(0)
     })
+  }
+
+  /** Nobody waits for this write any more. It is dropped, and rejects, unless it may be in the store: what is recorded must be acted upon. */
+  withdraw(write: ActorWrite): void {
+    const pending = this.#queue.find((one) => one.write === write)
+    if (pending === undefined || pending.mayBeIn) return
+    this.#queue = this.#queue.filter((one) => one !== pending)
+    pending.reject(new RunwardenError('store-unavailable', 'the store did not answer'))
+  }
+
+  /** What this write says has been acted upon: it is not abandoned from now on. */
+  keep(write: ActorWrite): void {
+    const pending = this.#queue.find((one) => one.write === write)
+    if (pending !== undefined) pending.abandonAt = Infinity
   }
 
   mark(mark: EffectMark): void {
@@ -118,6 +135,8 @@ export class GroupCommit {
     const batch = this.#queue.slice(0, this.#batchMax)
     const marks = this.#marks
     this.#marks = []
+    const wasDoubtful = new Set(batch.filter(({ mayBeIn }) => mayBeIn))
+    for (const pending of batch) pending.mayBeIn = true
     try {
       const verdicts = await this.#store.commit(
         batch.map(({ write }) => write),
@@ -125,11 +144,14 @@ export class GroupCommit {
       )
       this.#retryMs = 0
       this.#batchMax = BATCH_MAX
-      this.#queue.splice(0, batch.length)
+      this.#queue = this.#queue.slice(batch.length)
       batch.forEach(({ resolve }, index) => {
         resolve(verdicts[index] ?? 'stale')
       })
     } catch (error) {
+      if (!this.#store.isInDoubt(error)) {
+        for (const pending of batch) pending.mayBeIn = wasDoubtful.has(pending)
+      }
       this.#fail(error, batch, marks)
     } finally {
       this.#isFlushing = false
@@ -147,8 +169,8 @@ export class GroupCommit {
     this.#marks = [...marks, ...this.#marks]
     this.#retryMs = Math.min(Math.max(this.#retryMs * 2, RETRY_FIRST_MS), RETRY_MAX_MS)
     const now = this.#clock.monotonicMs()
-    const abandoned = this.#queue.filter(({ abandonAt }) => abandonAt <= now)
-    this.#queue = this.#queue.filter(({ abandonAt }) => abandonAt > now)
+    const abandoned = this.#queue.filter(({ abandonAt, mayBeIn }) => abandonAt <= now && !mayBeIn)
+    this.#queue = this.#queue.filter((pending) => !abandoned.includes(pending))
     for (const { reject } of abandoned) {
       reject(new RunwardenError('store-unavailable', messageOf(error), { cause: error }))
     }
