@@ -37,7 +37,7 @@ export class FiledOrders {
     const { store, engineId } = this.#host
     this.#hints = store.hintFiled(engineId, () => {
       this.#isHinted = true
-      if (!this.#isLooking) this.#lookAfter(0)
+      if (!this.#isLooking) this.#lookAfter(this.#waitMs())
     })
     this.#lookAfter(LOOK_EVERY_MS)
   }
@@ -67,10 +67,11 @@ export class FiledOrders {
     this.#isHinted = false
     await this.#look()
     this.#isLooking = false
-    this.#lookAfter(this.#isHinted ? 0 : this.#waitMs())
+    this.#lookAfter(this.#waitMs())
   }
 
   #waitMs(): number {
+    if (this.#isHinted) return 0
     // A store that is away is not asked more often than it helps.
     if (this.#failures > 0) return Math.min(LOOK_EVERY_MS * 2 ** this.#failures, LOOK_AGAIN_MAX_MS)
     return this.#hints?.isLive === true ? LOOK_BEHIND_HINTS_MS : LOOK_EVERY_MS

@@ -20,17 +20,13 @@ export const commitFirst = (
       reject(new RunwardenError('store-unavailable', 'the store did not answer in time'))
       commits.withdraw(write)
     })
-    commits.submit(write, commitDeadlineMs).then(
-      (verdict) => {
-        cancel()
+    commits
+      .submit(write, commitDeadlineMs)
+      .then((verdict) => {
         if (!isGivenUp) resolve(verdict)
         else if (verdict === 'committed') recordedLate()
-      },
-      (error: unknown) => {
-        cancel()
-        reject(error as RunwardenError)
-      },
-    )
+      }, reject)
+      .finally(cancel)
   })
 
 /** F: a store that is away for a moment is no fault of the chart. */

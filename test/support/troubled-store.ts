@@ -35,7 +35,8 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
       const member = Reflect.get(target, name) as unknown
       if (typeof member !== 'function') return member
       // Answered without the database.
-      if (['isPassing', 'isInDoubt', 'hintFiled'].includes(String(name))) return member.bind(target) as unknown
+      if (['isPassing', 'isInDoubt', 'hintFiled'].includes(String(name)))
+        return member.bind(target) as unknown
       return async (...args: unknown[]) => {
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate

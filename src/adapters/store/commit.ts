@@ -276,14 +276,14 @@ export const commitBatch = async (
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> => {
-  let isCommitting = false
+  const progress = { isCommitting: false }
   try {
     return await db.transaction().execute(async (tx) => {
       const verdicts = await writeBatch(tx, isInScope, batch, marks)
-      isCommitting = true
+      progress.isCommitting = true
       return verdicts
     })
   } catch (error) {
-    throw isCommitting && isDoubtful(error) ? new CommitInDoubt(error) : error
+    throw progress.isCommitting && isDoubtful(error) ? new CommitInDoubt(error) : error
   }
 }

@@ -10,7 +10,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
-import type { ClientConfig, Pool } from 'pg'
+import type * as Pg from 'pg'
 import type { FiledHints } from '../../actors/store.ports.js'
 import { RunwardenError, codeOf } from '../../errors.js'
 import { isBusy, toStoreError } from './errors.js'
@@ -39,7 +39,7 @@ const OPEN_DEADLINE_MS = 10_000
 const OPEN_RETRY_MS = 50
 
 /** `bigint`, `double precision`: whole numbers below 2⁵³, whatever parsers the host has set for all of `pg`. */
-const NUMBER_TYPES = new Set([20, 701])
+const NUMBER_TYPES = new Set<number>([20, 701])
 
 interface OpenServer {
   readonly db: Db
@@ -52,11 +52,13 @@ interface OpenOptions {
   readonly mayMake: boolean
 }
 
-type Pg = typeof import('pg')
+type TypeId = Parameters<typeof Pg.types.getTypeParser>[0]
 
-const loadPg = async (): Promise<Pg> => {
+type PgModule = Pick<typeof Pg, 'Client' | 'Pool' | 'types'>
+
+const loadPg = async (): Promise<PgModule> => {
   try {
-    return (await import('pg')).default as unknown as Pg
+    return (await import('pg')).default
   } catch (error) {
     if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new RunwardenError(
@@ -67,7 +69,7 @@ const loadPg = async (): Promise<Pg> => {
   }
 }
 
-const configOf = (pg: Pg, url: string): ClientConfig => ({
+const configOf = (pg: PgModule, url: string): Pg.ClientConfig => ({
   ...BOUNDS,
   connectionString: url,
   fallback_application_name: 'runwarden',
@@ -75,12 +77,12 @@ const configOf = (pg: Pg, url: string): ClientConfig => ({
   keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
   connectionTimeoutMillis: CONNECT_MAX_MS,
   types: {
-    getTypeParser: ((oid: number, format?: 'text') =>
-      NUMBER_TYPES.has(oid) ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    getTypeParser: ((type: TypeId): unknown =>
+      NUMBER_TYPES.has(type) ? Number : pg.types.getTypeParser(type)) as typeof pg.types.getTypeParser,
   },
 })
 
-const openPool = (pg: Pg, config: ClientConfig): Pool => {
+const openPool = (pg: PgModule, config: Pg.ClientConfig): Pg.Pool => {
   const pool = new pg.Pool({
     ...config,
     max: CONNECTIONS_MAX,
