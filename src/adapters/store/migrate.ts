@@ -1,6 +1,7 @@
 /** Runs the migrations over a database that the library was given the path of, and tells the version of any. */
-import { Migrator } from 'kysely'
+import { Migrator, sql } from 'kysely'
 import { codeOf, messageOf } from '../../errors.js'
+import { isPostgres } from './dialect.js'
 import { migrations } from './migrations.js'
 import type { Db } from './schema.js'
 
@@ -26,13 +27,22 @@ export const readSchemaVersion = async (db: Db): Promise<number> => {
   }
 }
 
+/** Where new tables go. Kysely's migrator would take a table of its name in any schema for its own. */
+const currentSchema = async (db: Db): Promise<string | undefined> => {
+  if (!isPostgres(db)) return undefined
+  const { rows } = await sql<{ name: string | null }>`select current_schema() as name`.execute(db)
+  return rows[0]?.name ?? undefined
+}
+
 /** `isInTransaction`: the caller holds one, and the lock with it. */
 export const migrate = async (
   db: Db,
   { isInTransaction }: { readonly isInTransaction: boolean },
 ): Promise<void> => {
+  const schema = await currentSchema(db)
   const migrator = new Migrator({
     db,
+    ...(schema === undefined ? {} : { migrationTableSchema: schema }),
     provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
     disableTransactions: isInTransaction,
     migrationTableName: MIGRATION_TABLE,
