@@ -131,7 +131,9 @@ export class Engine {
   /**
    * Records and admits a run. Resolves when it is on record (not when it has launched); nothing is spawned before that.
    *
-   * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is half-done then.
+   * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is launched then. After
+   *   `store-unavailable` the run may be on record all the same, where the store's answer was lost: it is interrupted as soon as that is
+   *   known, and its id is used.
    */
   async start(spec: RunSpec): Promise<Run> {
     const parsed = parseRunSpec(spec)
@@ -297,15 +299,36 @@ export class Engine {
   }
 
   async #begin(run: RunActor): Promise<void> {
-    let begun = await run.begin()
+    const recordedLate = (): void => void this.#endLate(run.id)
+    let begun = await run.begin(recordedLate)
     // A fence whose engine died holds nobody up.
-    if (begun === 'fenced' && (await this.#elsewhere.abandonOrdersOfTheDead())) begun = await run.begin()
+    if (begun === 'fenced' && (await this.#elsewhere.abandonOrdersOfTheDead()))
+      begun = await run.begin(recordedLate)
     if (begun === 'exists') throw this.#exists(run.id)
     if (begun === 'fenced') {
       throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
     }
     if (begun !== 'applied')
       throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)
+  }
+
+  /** `start` was answered `store-unavailable`, and the run is on record after all: it must not stay open with nobody at work on it. */
+  async #endLate(runId: string): Promise<void> {
+    const { logger } = this.#parts.host
+    try {
+      const run = await this.#elsewhere.reclaim(runId)
+      await run?.post({
+        type: 'run.interrupt',
+        by: 'engine',
+        reason: 'it was recorded too late',
+        force: false,
+      })
+    } catch (error) {
+      logger.error(
+        { run: runId, error: messageOf(error) },
+        'a run that was recorded too late waits for a stop',
+      )
+    }
   }
 
   #hold(run: RunActor): void {

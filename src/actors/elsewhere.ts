@@ -121,6 +121,12 @@ export class Elsewheres {
     return taken
   }
 
+  /** A run of this engine's own that it does not hold: on record when nobody reckoned with it any more. */
+  async reclaim(runId: string): Promise<RunActor | null> {
+    const stored = await this.#options.host.store.loadRun(runId)
+    return stored?.owner === this.#options.host.engineId ? this.#takeOver(stored, new Map()) : null
+  }
+
   /** Orders whose engine died with them fence nothing any more. True when one was lifted. */
   async abandonOrdersOfTheDead(): Promise<boolean> {
     const { store, clock } = this.#options.host

@@ -121,8 +121,9 @@ export class RunActor implements ActorRole {
     return this.environment.policy
   }
 
-  begin(): Promise<Posted> {
-    return this.#durable.begin({ policy: this.policy })
+  /** `recordedLate`: see `DurableActor.begin`. */
+  begin(recordedLate: () => void): Promise<Posted> {
+    return this.#durable.begin({ policy: this.policy }, recordedLate)
   }
 
   /** Takes the run up from the store, in another engine than the one that began it. */

@@ -207,11 +207,16 @@ export interface FiledLine {
 }
 
 export interface StorePort {
-  /** All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer: nothing of it is in. */
+  /**
+   * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The same batch may then be
+   * given again, whatever became of the first: a write that is in already is `committed`, and nothing is written twice.
+   */
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]>
 
   /** Whether an error of `commit` will pass (locked, full, away), or lies in what was written. */
   isPassing(error: unknown): boolean
+  /** Whether after this error of `commit` the batch may be in all the same: the answer was lost. False: nothing of it is in. */
+  isInDoubt(error: unknown): boolean
 
   loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null>
   loadRun(runId: string): Promise<StoredRun | null>
@@ -245,9 +250,17 @@ export interface StorePort {
   linesOf(orderId: string): Promise<readonly StopLine[]>
   /** A number that changes when another connection has changed the store, or null where there is none: then look. */
   changeToken(): Promise<number | null>
+  /** Calls `onHint` when an order may have been filed for the engine. A hint may be lost, or mean nothing: only a look tells. */
+  hintFiled(engineId: string, onHint: () => void): FiledHints
   /** Removes done runs settled before a time; never one that is not confirmed (S4). */
   prune(settledBefore: number): Promise<number>
   close(): Promise<void>
+}
+
+export interface FiledHints {
+  /** True while hints come; false where there are none, and while the connection for them is away. */
+  readonly isLive: boolean
+  close(): void
 }
 
 export interface StoredOrder {

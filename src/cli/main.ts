@@ -17,6 +17,7 @@ import { addRun } from './run.js'
 import { addShow } from './show.js'
 import { addStop } from './stop.js'
 import { nextSignal } from './signals.js'
+import { hideCredentials } from './store-path.js'
 import { stderr, stdout } from './streams.js'
 import { examples, withSharedOptions } from './verb.js'
 
@@ -97,6 +98,7 @@ const fail = async (error: unknown, argv: readonly string[]): Promise<void> => {
 }
 
 const main = async (argv: readonly string[]): Promise<void> => {
+  hideCredentials(argv)
   try {
     await build().parseAsync(argv, { from: 'user' })
   } catch (error) {

@@ -53,8 +53,8 @@ const wrong: readonly (readonly [what: string, args: readonly string[], says: Re
   ['an empty task', ['run', '--task', '', ...touch], /option task must not be empty/],
   [
     'another database',
-    ['run', '--db', 'postgres://host/db', ...touch],
-    /must be a file: postgres is not offered/,
+    ['run', '--db', 'mysql://host/db', ...touch],
+    /must be a file or begin with postgres:\/\/: mysql is not known/,
   ],
   ['an empty --db', ['run', '--db', '', ...touch], /option --db must not be empty/],
   ['a stop of nothing', ['stop'], /name runs, or give --task/],

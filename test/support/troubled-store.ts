@@ -33,7 +33,10 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
     get(target, name) {
       if (name in own) return Reflect.get(own, name) as unknown
       const member = Reflect.get(target, name) as unknown
-      if (typeof member !== 'function' || name === 'isPassing') return member
+      if (typeof member !== 'function') return member
+      // Answered without the database.
+      if (['isPassing', 'isInDoubt', 'hintFiled'].includes(String(name)))
+        return member.bind(target) as unknown
       return async (...args: unknown[]) => {
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate

@@ -13,6 +13,7 @@ import type {
   EffectRow,
   EngineRow,
   ExecutionRow,
+  FiledHints,
   FiledLine,
   NoticeRow,
   RunFilter,
@@ -26,7 +27,7 @@ import type {
   TimerRow,
 } from '../../actors/store.ports.js'
 import { commitBatch } from './commit.js'
-import { isPassing, toStoreError } from './errors.js'
+import { CommitInDoubt, isPassing, toStoreError } from './errors.js'
 import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
 import { scopeCondition } from './scope.js'
@@ -34,11 +35,17 @@ import type { IsInScope } from './scope.js'
 
 /** Below every dialect's maximum of bound values. */
 const IDS_PER_QUERY = 500
+/** A transaction of its own for so many runs: none holds its locks, or one statement, for long. */
+const RUNS_PER_PRUNE = 500
+
+/** Where nobody tells: looks find what was filed. */
+const NO_HINTS: FiledHints = { isLive: false, close: () => undefined }
 
 export class KyselyStore implements StorePort {
   readonly #db: Db
   readonly #isInScope: IsInScope
   readonly #hasDataVersion: boolean
+  readonly #openHints: ((engineId: string, onHint: () => void) => FiledHints) | null
   readonly #closeDb: () => Promise<void>
 
   constructor(
@@ -47,12 +54,15 @@ export class KyselyStore implements StorePort {
       readonly isInScope: IsInScope
       /** SQLite tells cheaply whether another connection has written. */
       readonly hasDataVersion: boolean
+      /** A connection over which the database tells of filed orders, where there can be one. */
+      readonly openHints?: (engineId: string, onHint: () => void) => FiledHints
       readonly close: () => Promise<void>
     },
   ) {
     this.#db = db
     this.#isInScope = options.isInScope
     this.#hasDataVersion = options.hasDataVersion
+    this.#openHints = options.openHints ?? null
     this.#closeDb = options.close
   }
 
@@ -62,6 +72,10 @@ export class KyselyStore implements StorePort {
 
   isPassing(error: unknown): boolean {
     return isPassing(error)
+  }
+
+  isInDoubt(error: unknown): boolean {
+    return error instanceof CommitInDoubt
   }
 
   async loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null> {
@@ -242,15 +256,20 @@ export class KyselyStore implements StorePort {
     at: number,
     progress: readonly { readonly runId: string; readonly lastProgressAt: number }[],
   ): Promise<void> {
+    const beat = { id: engineId, lastProgressAt: null }
+    const rows = [beat, ...progress.map(({ runId, lastProgressAt }) => ({ id: runId, lastProgressAt }))]
     await this.#db.transaction().execute(async (tx) => {
-      await tx.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', engineId).execute()
-      for (const { runId, lastProgressAt } of progress) {
-        await tx
-          .updateTable('runwarden_run')
-          .set({ last_progress_at: lastProgressAt })
-          .where('id', '=', runId)
-          .where('owner', '=', engineId)
-          .execute()
+      // In the order in which a commit takes its locks (commit.ts).
+      for (const { id, lastProgressAt } of rows.sort((a, b) => (a.id < b.id ? -1 : 1))) {
+        await (
+          lastProgressAt === null
+            ? tx.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', id)
+            : tx
+                .updateTable('runwarden_run')
+                .set({ last_progress_at: lastProgressAt })
+                .where('id', '=', id)
+                .where('owner', '=', engineId)
+        ).execute()
       }
     })
   }
@@ -358,24 +377,42 @@ export class KyselyStore implements StorePort {
     return rows[0]?.data_version ?? null
   }
 
+  hintFiled(engineId: string, onHint: () => void): FiledHints {
+    return this.#openHints === null ? NO_HINTS : this.#openHints(engineId, onHint)
+  }
+
   async prune(settledBefore: number): Promise<number> {
+    let count = 0
+    for (;;) {
+      const removed = await this.#pruneSome(settledBefore)
+      count += removed
+      if (removed < RUNS_PER_PRUNE) return count
+    }
+  }
+
+  #pruneSome(settledBefore: number): Promise<number> {
     return this.#db.transaction().execute(async (tx) => {
       // S4: done means settled, confirmed and delivered; nothing else is ever removed.
-      const done = tx
+      const done = await tx
         .selectFrom('runwarden_run')
         .select('id')
         .where('done_at', 'is not', null)
         .where('settled_at', '<', settledBefore)
+        .orderBy('settled_at')
+        .limit(RUNS_PER_PRUNE)
+        .execute()
+      const ids = done.map(({ id }) => id)
+      if (ids.length === 0) return 0
       for (const table of ['runwarden_transition', 'runwarden_effect', 'runwarden_timer'] as const) {
-        await tx.deleteFrom(table).where('kind', '=', 'run').where('actor', 'in', done).execute()
+        await tx.deleteFrom(table).where('kind', '=', 'run').where('actor', 'in', ids).execute()
       }
       for (const table of ['runwarden_execution', 'runwarden_notice', 'runwarden_result'] as const) {
-        await tx.deleteFrom(table).where('run_id', 'in', done).execute()
+        await tx.deleteFrom(table).where('run_id', 'in', ids).execute()
       }
-      await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', done).execute()
+      await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', ids).execute()
       const { numDeletedRows } = await tx
         .deleteFrom('runwarden_run')
-        .where('id', 'in', done)
+        .where('id', 'in', ids)
         .executeTakeFirst()
       return Number(numDeletedRows)
     })

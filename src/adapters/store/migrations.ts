@@ -3,6 +3,7 @@
  * A released migration is never edited; a change is a new one, and `SCHEMA_VERSION` counts them.
  */
 import type { Kysely, Migration } from 'kysely'
+import { isPostgres } from './dialect.js'
 
 export const SCHEMA_VERSION = 1
 
@@ -11,7 +12,7 @@ type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
 
 /** Whole numbers come back as numbers on every dialect; a PostgreSQL bigint would arrive as text. */
 const wholeNumber = (db: Kysely<unknown>): 'double precision' | 'integer' =>
-  db.getExecutor().adapter.constructor.name.startsWith('Postgres') ? 'double precision' : 'integer'
+  isPostgres(db) ? 'double precision' : 'integer'
 
 const createTable = async (
   db: Kysely<unknown>,
