@@ -47,8 +47,8 @@ export type WorkspaceCode =
   | 'git-too-old'
   | 'no-permission'
   | 'read-only'
-  // what stands in the way of a removal
-  /** Its manifest says that a run is at work in it. */
+  // what stands in the way of a removal or a record
+  /** Its manifest says that a run is at work in it, or another run than the one named. */
   | 'running'
   /** Commits that nothing else holds would be lost. */
   | 'unmerged-commits'
@@ -63,6 +63,8 @@ export type WorkspaceCode =
   | 'timeout'
   /** Git failed for a reason without a word of its own; the sentence quotes it. */
   | 'git-failed'
+  /** The file system failed for a reason without a word of its own; the sentence quotes it. */
+  | 'io-failed'
 
 export interface WorkspaceRefusal {
   readonly isOk: false
@@ -96,7 +98,7 @@ export interface ProvisionRequest {
   readonly repository: string
   /** Below this folder the worktree is made, at a path that follows from the job's id and token. Absolute; made when missing. */
   readonly worktreesRoot: string
-  /** The branch to make. Default `runwarden/<job id>`. It must not exist yet, unless it was made for this job. */
+  /** The branch to make. Default `runwarden/<job id>-<hash of the token>`. It must not exist yet, unless it was made for this job. */
   readonly branch?: string
   /** Where the branch begins: any name of a commit. Default: the repository's HEAD. Only looked at when the branch is made. */
   readonly base?: string
@@ -125,11 +127,8 @@ export type ProvisionReply =
 
 /** What to record of a worktree (P21). */
 export type WorkspaceMark =
-  /** Waiting for a run: after an interruption too. */
-  | { readonly state: 'provisioned'; readonly runId?: string }
-  | { readonly state: 'running'; readonly runId: string }
-  | { readonly state: 'ready-for-review'; readonly runId: string }
-  | { readonly state: 'failed'; readonly runId: string }
+  /** `provisioned`: the run was interrupted and the worktree waits for the next one. */
+  | { readonly state: 'provisioned' | 'running' | 'ready-for-review' | 'failed'; readonly runId: string }
   /** Only with the evidence that the tree of the run is gone. */
   | {
       readonly state: 'cancelled'
@@ -179,7 +178,7 @@ export type RemoveReply =
   | WorkspaceRefusal
 
 export interface WorkspacePort {
-  /** Makes the worktree of a job, or takes up the one it has. Two calls for one job join. */
+  /** Makes the worktree of a job, or takes up the one it has. Calls for one job follow each other. */
   provision(request: ProvisionRequest): Promise<ProvisionReply>
   /** Records what becomes of the worktree in its manifest; on disk when it is answered. */
   record(ref: WorkspaceRef, mark: WorkspaceMark): Promise<{ readonly isOk: true } | WorkspaceRefusal>
