@@ -159,7 +159,7 @@ export interface WorkspaceView {
 }
 
 export interface RemoveOptions {
-  /** Removes it with what is uncommitted. Commits stay reachable all the same: see `keptRef`. Default false. */
+  /** Removes it with what is uncommitted. Commits stay reachable all the same: see `keptRefs`. Default false. */
   readonly force?: boolean
   /** Deletes the job's branch too: refused when only it holds its commits, unless forced. Default false. */
   readonly deletesBranch?: boolean
@@ -172,8 +172,8 @@ export type RemoveReply =
       readonly wasRemovedBefore: boolean
       /** The job's branch where it is kept, else null. */
       readonly keptBranch: string | null
-      /** A ref that now holds commits that would have been lost with the worktree or the branch, else null. */
-      readonly keptRef: string | null
+      /** Refs that now hold commits that would have been lost with the worktree or the branch. */
+      readonly keptRefs: readonly string[]
     }
   | WorkspaceRefusal
 
