@@ -59,6 +59,7 @@ class TestRole implements ActorRole {
             labels: {},
             program: 'x',
             protocol: 'lines',
+            job: null,
             createdAt: at,
           },
         }

@@ -7,6 +7,7 @@
 import type { ActorWrite, CommitVerdict, EffectMark, StopScope } from '../../actors/store.ports.js'
 import { writeJournals, writeLines, writeMarks, writeRunRows, writeTimers } from './commit-rows.js'
 import type { RowsOf } from './commit-rows.js'
+import type { JobMoves } from './job-moves.js'
 import type { IsInScope } from './scope.js'
 import type { Db, Tx } from './schema.js'
 
@@ -55,6 +56,7 @@ const createRun = async (
       labels: JSON.stringify(created.labels),
       program: created.program,
       protocol: created.protocol,
+      job_id: created.job,
       created_at: created.createdAt,
       ...actorColumns(write),
       owner: write.owner,
@@ -188,16 +190,19 @@ const writeHead = (tx: Tx, isInScope: IsInScope, write: ActorWrite): Promise<Com
 export const commitBatch = (
   db: Db,
   isInScope: IsInScope,
+  jobs: JobMoves,
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> =>
   db.transaction().execute(async (tx) => {
     const verdicts: CommitVerdict[] = []
-    for (const write of batch) verdicts.push(await writeHead(tx, isInScope, write))
+    for (const write of batch)
+      verdicts.push((await jobs.admit(tx, write)) ? await writeHead(tx, isInScope, write) : 'unclaimed')
     const taken = batch.filter((_, index) => verdicts[index] === 'committed')
     if (taken.length > 0) await writeJournals(tx, taken)
     for (const write of taken) {
       await writeTimers(tx, write)
+      await jobs.follow(tx, write)
       if (write.rows.kind === 'run') await writeRunRows(tx, write.actor, write.journal.at, write.rows)
       if (write.rows.kind === 'stop-order') await writeLines(tx, write.actor, write.rows)
     }
