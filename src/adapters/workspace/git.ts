@@ -5,11 +5,12 @@
  * Does not own: what is done with git.
  * Invariants: nothing of the host's own repository or hooks reaches a command, nothing asks a person, nothing waits for ever (INV-11).
  */
-import { existsSync } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
+import { access, statfs } from 'node:fs/promises'
 import { execa } from 'execa'
 import type { Clock } from '../../actors/ports.js'
 import type { WorkspaceCode } from '../../actors/workspace.ports.js'
-import { refuse } from './obstacle.js'
+import { Obstacle, fileSystemCodeOf, refuse } from './obstacle.js'
 
 export interface GitOptions {
   readonly clock: Clock
@@ -30,6 +31,8 @@ export interface GitCall {
   readonly args: readonly string[]
   /** Names the worktree outright, so that no folder above it is found in its place. */
   readonly at?: { readonly adminDir: string; readonly path: string }
+  /** Where it writes, besides `at`: looked at when git could not write and does not say why. */
+  readonly writesTo?: string
   readonly isCheckout?: boolean
 }
 
@@ -56,7 +59,7 @@ const LOCK_POLL_MS = 50
 const OUTPUT_MAX_BYTES = 256 * 1024 * 1024
 const QUOTE_MAX_CHARACTERS = 400
 /** Between TERM and KILL to a git past its deadline. */
-const KILL_AFTER_MS = 2_000
+const KILL_AFTER_MS = 1_000
 
 /** The only variables of git's that say nothing of a repository: where the user's configuration and git itself are. */
 const HARMLESS = new Set(['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM', 'GIT_EXEC_PATH'])
@@ -100,7 +103,7 @@ const FAILURES: readonly (readonly [RegExp, WorkspaceCode])[] = [
   [/cannot remove a locked working tree/, 'locked'],
   [/is already (?:checked out|used by worktree) at/, 'branch-checked-out-elsewhere'],
   [/reference already exists|'refs\/heads\/.*' exists; cannot create/, 'branch-taken'],
-  [/\.lock': File exists|could not lock|unable to lock|cannot lock ref/i, 'busy'],
+  [/\.lock': File exists|could not lock config file .*: File exists/, 'busy'],
 ]
 
 export const failureCodeOf = (stderr: string): WorkspaceCode =>
@@ -114,8 +117,32 @@ const quoted = ({ exitCode, stderr }: GitAnswer): string => {
   return text === '' ? `it exited with ${exitCode} and no message` : text
 }
 
-export function refuseFailed(doing: string, answer: GitAnswer): never {
-  refuse(failureCodeOf(answer.stderr), `git could not ${doing}: ${quoted(answer)}`)
+const WRITE_FAILURE = /(?:unable to|could not|cannot|failed to) (?:create|write|mkdir|open|append)/i
+/** Git keeps writing small files after a large one did not fit, so little is left. */
+const FULL_BELOW_BYTES = 65_536
+
+/** Git often leaves out why it could not write. */
+const diskFaultAt = async (folder: string): Promise<WorkspaceCode | null> => {
+  try {
+    await access(folder, constants.W_OK)
+    const { bavail, bsize, files, ffree } = await statfs(folder)
+    return bavail * bsize < FULL_BELOW_BYTES || (files > 0 && ffree === 0) ? 'disk-full' : null
+  } catch (error) {
+    return fileSystemCodeOf(error)
+  }
+}
+
+/** A failed command as the obstacle that it is. */
+export const failureOf = async (call: GitCall, answer: GitAnswer): Promise<Obstacle> => {
+  const { doing, at, writesTo } = call
+  const reason = `git could not ${doing}: ${quoted(answer)}`
+  const code = failureCodeOf(answer.stderr)
+  if (code !== 'git-failed' || !WRITE_FAILURE.test(answer.stderr)) return new Obstacle(code, reason)
+  for (const folder of [writesTo, at?.path, at?.adminDir]) {
+    const fault = folder === undefined ? null : await diskFaultAt(folder)
+    if (fault !== null) return new Obstacle(fault, `${reason} (${folder ?? ''}: ${fault})`)
+  }
+  return new Obstacle(code, reason)
 }
 
 export const createGit = ({ clock, program = 'git', ...limits }: GitOptions): Git => {
@@ -185,7 +212,7 @@ export const createGit = ({ clock, program = 'git', ...limits }: GitOptions): Gi
         return !isLocked()
       })
     }
-    if (answer.exitCode !== 0) refuseFailed(call.doing, answer)
+    if (answer.exitCode !== 0) throw await failureOf(call, answer)
     return answer.stdout
   }
 

@@ -27,11 +27,15 @@ const FILE_SYSTEM_CODES: Readonly<Record<string, WorkspaceCode>> = {
   ENOTDIR: 'path-occupied',
 }
 
+/** What an error of the file system means here; null for one that means nothing of its own. */
+export const fileSystemCodeOf = (error: unknown): WorkspaceCode | null =>
+  FILE_SYSTEM_CODES[codeOf(error) ?? ''] ?? null
+
 /** Every error of the file system has a path or a system call: anything else is a defect and goes on. */
 const obstacleOf = (error: unknown): Obstacle => {
   if (error instanceof Obstacle) return error
   if (!(error instanceof Error) || !('syscall' in error)) throw error
-  return new Obstacle(FILE_SYSTEM_CODES[codeOf(error) ?? ''] ?? 'io-failed', messageOf(error))
+  return new Obstacle(fileSystemCodeOf(error) ?? 'io-failed', messageOf(error))
 }
 
 /** The answer of a step, or what stood in its way. */

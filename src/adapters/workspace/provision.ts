@@ -5,25 +5,19 @@
  * names the job; the manifest is written; the files are checked out; the lock is taken off. Whatever crash comes between, the next call
  * finds whose it is and how far it came. No agent has worked in it before the last step.
  */
-import { mkdir, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { ProvisionReply, ProvisionRequest } from '../../actors/workspace.ports.js'
 import type { Git } from './git.js'
-import { forgetRemoved, newManifest, readRemoved, writeManifest } from './manifest.js'
-import { defaultBranchOf, keyOf, makingLockOf, nameOf } from './names.js'
+import { forgetRemoved, newManifest, writeManifest } from './manifest.js'
+import { keyOf, makingLockOf, nameOf } from './names.js'
 import { refuse } from './obstacle.js'
-import { findOwn, isThere, pointsTo, registeredAt } from './registration.js'
+import { findOwn, isThere, registeredAt } from './registration.js'
 import type { Found, OwnWorktree } from './registration.js'
 import { discardWorktree, finishRemoval, unlock } from './remove.js'
-import {
-  baseCommitOf,
-  branchFactOf,
-  checkBranchName,
-  deleteBranch,
-  isBranchMadeFor,
-  makeBranch,
-  openRepository,
-} from './repository.js'
+import { checkNotMissing, checkPathIsFree, planBranch } from './plan.js'
+import type { Plan } from './plan.js'
+import { deleteBranch, makeBranch, openRepository } from './repository.js'
 import type { Repository } from './repository.js'
 import { lockFileIn, placeHindranceOf, statusOf, workHindranceOf } from './state.js'
 import type { Status } from './state.js'
@@ -119,14 +113,6 @@ const populate = async (git: Git, repository: Repository, own: OwnWorktree): Pro
   return { ...own, manifest, hasMakingLock: false }
 }
 
-interface Plan {
-  readonly branch: string
-  readonly baseCommit: string
-  /** Whether the branch is to be created, or is the job's already. */
-  readonly isNewBranch: boolean
-  readonly path: string
-}
-
 const register = async (
   git: Git,
   repository: Repository,
@@ -138,6 +124,7 @@ const register = async (
   await git.run({
     doing: `make the worktree ${path}`,
     cwd: repository.folder,
+    writesTo: dirname(path),
     args: ['worktree', 'add', '--quiet', '--no-checkout', ...lock, '--', path, branch],
   })
   const adminDir = await registeredAt(repository, path)
@@ -147,6 +134,16 @@ const register = async (
   return { adminDir, path, foreignLock: null, hasMakingLock: true, manifest }
 }
 
+const takeBack = async (
+  git: Git,
+  repository: Repository,
+  { jobToken }: ProvisionRequest,
+  { branch, baseCommit, isNewBranch, path }: Plan,
+): Promise<void> => {
+  await discardWorktree(git, repository, await findOwn(repository, jobToken, path))
+  if (isNewBranch) await deleteBranch(git, repository, branch, baseCommit)
+}
+
 /** All of it or nothing: what cannot be finished is taken back, so that a full disk is not left fuller. */
 const make = async (
   git: Git,
@@ -154,9 +151,12 @@ const make = async (
   request: ProvisionRequest,
   plan: Plan,
 ): Promise<Provisioned> => {
-  const { branch, baseCommit, isNewBranch, path } = plan
-  if (isNewBranch) {
-    await makeBranch(git, repository, { branch, commit: baseCommit, jobToken: request.jobToken })
+  if (plan.isNewBranch) {
+    await makeBranch(git, repository, {
+      branch: plan.branch,
+      commit: plan.baseCommit,
+      jobToken: request.jobToken,
+    })
   }
   try {
     const own = await populate(git, repository, await register(git, repository, request, plan))
@@ -164,93 +164,9 @@ const make = async (
     return replyOf(request, own, { isTakenUp: false, notes: [] })
   } catch (error) {
     // What cannot even be taken back is found by the next call: the first fault is the one to tell.
-    await discardWorktree(git, repository, await findOwn(repository, request.jobToken, path)).catch(
-      () => undefined,
-    )
-    if (isNewBranch) await deleteBranch(git, repository, branch, baseCommit).catch(() => undefined)
+    await takeBack(git, repository, request, plan).catch(() => undefined)
     throw error
   }
-}
-
-/** The branch to be, or the one that was made for this job before. */
-const planBranch = async (
-  git: Git,
-  repository: Repository,
-  request: ProvisionRequest,
-): Promise<Omit<Plan, 'path'>> => {
-  const { jobId, jobToken, previous } = request
-  const defaultBranch = defaultBranchOf(jobId, jobToken)
-  const branch = request.branch ?? defaultBranch
-  await checkBranchName(git, repository, branch)
-  const fact = await branchFactOf(git, repository, branch)
-  if (fact === null) {
-    return { branch, baseCommit: await baseCommitOf(git, repository, request.base), isNewBranch: true }
-  }
-  if (fact.checkedOutAt !== null) {
-    refuse('branch-checked-out-elsewhere', `the branch ${branch} is checked out at ${fact.checkedOutAt}`)
-  }
-  const removed = await readRemoved(repository.commonDir, keyOf(jobToken))
-  const isOwn =
-    [defaultBranch, previous?.branch, removed?.branch].includes(branch) ||
-    (await isBranchMadeFor(git, repository, branch, jobToken))
-  if (!isOwn) {
-    refuse('branch-taken', `the branch ${branch} exists already and was not made for the job ${jobId}`)
-  }
-  const baseCommit =
-    removed?.branch === branch
-      ? removed.baseCommit
-      : await forkPointOf(git, repository, fact.tip, request.base)
-  return { branch, baseCommit, isNewBranch: false }
-}
-
-/** Where a branch left its base, as far as that can still be said. */
-const forkPointOf = async (
-  git: Git,
-  repository: Repository,
-  tip: string,
-  base: string | undefined,
-): Promise<string> => {
-  const baseCommit = await baseCommitOf(git, repository, base)
-  const { exitCode, stdout } = await git.attempt({
-    doing: `compare ${tip} with ${baseCommit}`,
-    cwd: repository.folder,
-    args: ['merge-base', baseCommit, tip],
-  })
-  return exitCode === 0 ? stdout.trim() : baseCommit
-}
-
-/** An empty folder is as good as none. */
-const checkPathIsFree = async (git: Git, repository: Repository, path: string): Promise<void> => {
-  if (!(await isThere(path))) return
-  const adminDir = await registeredAt(repository, path)
-  if (adminDir !== null && (await pointsTo(path, adminDir))) {
-    const { stdout } = await git.attempt({
-      doing: `look at ${path}`,
-      cwd: path,
-      at: { adminDir, path },
-      args: ['status', '--porcelain', '-z', '--untracked-files=normal'],
-    })
-    if (stdout !== '')
-      refuse('dirty', `at ${path} is a worktree with uncommitted files that this job did not make`)
-    refuse('path-occupied', `at ${path} is a worktree that this job did not make`)
-  }
-  const isEmpty = (await readdir(path)).length === 0
-  if (!isEmpty) refuse('path-occupied', `at ${path} is something that this job did not make`)
-}
-
-const checkNotMissing = async (
-  { commonDir }: Repository,
-  { jobId, jobToken, previous, recreatesMissing = false }: ProvisionRequest,
-): Promise<void> => {
-  if (previous === undefined || recreatesMissing) return
-  if ((await readRemoved(commonDir, keyOf(jobToken))) !== null) return
-  const files = (await isThere(previous.path))
-    ? 'what is in the folder is no worktree any more'
-    : 'so is the folder'
-  refuse(
-    'missing',
-    `the repository does not know the worktree ${previous.path} of the job ${jobId} any more, and ${files}; commits are on the branch ${previous.branch}`,
-  )
 }
 
 /** What is left to make, after what an earlier call left half done is out of the way. */

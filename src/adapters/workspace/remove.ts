@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { RemoveOptions, RemoveReply, WorkspaceRef } from '../../actors/workspace.ports.js'
 import { checkBranchCanGo, keepCommit, removeBranch } from './commits.js'
 import type { Git } from './git.js'
-import { refuseFailed } from './git.js'
+import { failureOf } from './git.js'
 import { forgetRemoved, readRemoved, writeManifest, writeRemoved } from './manifest.js'
 import type { Manifest } from './manifest.js'
 import { keyOf } from './names.js'
@@ -117,6 +117,7 @@ const removeFiles = async (
   const call = (force: readonly string[]) => ({
     doing: `remove the worktree ${own.path}`,
     cwd: folder,
+    writesTo: own.path,
     args: ['worktree', 'remove', ...force, '--', own.path],
     isCheckout: true,
   })
@@ -132,7 +133,7 @@ const removeFiles = async (
       `the worktree ${own.path} has uncommitted or untracked files that were not there a moment ago`,
     )
   }
-  refuseFailed(`remove the worktree ${own.path}`, answer)
+  throw await failureOf(call([]), answer)
 }
 
 interface Removal {

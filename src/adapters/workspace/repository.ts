@@ -3,7 +3,6 @@ import { isAbsolute } from 'node:path'
 import { stat } from 'node:fs/promises'
 import { codeOf } from '../../errors.js'
 import type { Git } from './git.js'
-import { refuseFailed } from './git.js'
 import { branchOriginOf } from './names.js'
 import { refuse } from './obstacle.js'
 
@@ -19,7 +18,11 @@ export interface Repository {
 
 const withoutLineEnd = (text: string): string => text.replace(/\r?\n$/, '')
 
+/** Gits whose version is enough. */
+const versionChecked = new WeakSet<Git>()
+
 const checkVersion = async (git: Git, folder: string): Promise<void> => {
+  if (versionChecked.has(git)) return
   const text = await git.run({ doing: 'say its version', cwd: folder, args: ['version'] })
   const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(text) ?? []
   const isEnough =
@@ -27,6 +30,7 @@ const checkVersion = async (git: Git, folder: string): Promise<void> => {
   if (!isEnough) {
     refuse('git-too-old', `${text.trim()} is too old: worktrees need git ${GIT_MINIMUM.join('.')} or later`)
   }
+  versionChecked.add(git)
 }
 
 const isFolder = async (path: string): Promise<boolean> => {
@@ -119,7 +123,7 @@ export const branchFactOf = async (
 /** Creates the branch, or refuses: of two who ask at once, one gets it. */
 export const makeBranch = async (
   git: Git,
-  { folder }: Repository,
+  { folder, commonDir }: Repository,
   {
     branch,
     commit,
@@ -129,6 +133,7 @@ export const makeBranch = async (
   await git.run({
     doing: `create the branch ${branch}`,
     cwd: folder,
+    writesTo: commonDir,
     args: [
       'update-ref',
       '--create-reflog',
@@ -178,7 +183,7 @@ export const isHeldElsewhere = async (
   commit: string,
   except?: string,
 ): Promise<boolean> => {
-  const answer = await git.attempt({
+  const text = await git.run({
     doing: `look what holds the commit ${commit}`,
     cwd: folder,
     args: [
@@ -192,6 +197,5 @@ export const isHeldElsewhere = async (
       'refs/runwarden',
     ],
   })
-  if (answer.exitCode !== 0) refuseFailed(`look what holds the commit ${commit}`, answer)
-  return answer.stdout.split('\n').some((ref) => ref !== '' && ref !== except)
+  return text.split('\n').some((ref) => ref !== '' && ref !== except)
 }
