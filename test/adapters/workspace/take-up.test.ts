@@ -37,7 +37,7 @@ import {
 } from './place.js'
 import type { Place } from './place.js'
 
-const KILL_ROUNDS = Number(process.env['RUNWARDEN_REPEATS'] ?? 12)
+const KILL_ROUNDS = Number(process.env['RUNWARDEN_REPEATS'] ?? 10)
 
 beforeEach(({ skip }) => {
   if (!hasGit) skip('no git')
@@ -370,23 +370,27 @@ describe('after a crash of the one who made it', () => {
        const job = JSON.parse(process.argv[2])
        console.log('begun')
        const made = await port.provision(job)
+       console.log('made')
        if (made.isOk) await port.remove(made)`,
     )
-    const killed = async (job: ProvisionRequest, afterMs: number): Promise<void> => {
+    const killed = async (job: ProvisionRequest, line: string, afterMs: number): Promise<void> => {
       const child = spawn(process.execPath, [script, JSON.stringify(job)], {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
       const exited = once(child, 'exit')
-      await once(child.stdout, 'data')
+      let output = ''
+      child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+      await waitFor(() => output.includes(line), { deadlineMs: 20_000, what: `the line ${line}` })
       const killing = setTimeout(() => child.kill('SIGKILL'), afterMs)
       await exited
       clearTimeout(killing)
     }
     for (let round = 0; round < KILL_ROUNDS; round += 1) {
+      const line = round % 3 === 0 ? 'made' : 'begun'
       const afterMs = random() * 250
-      const what = `seed ${seed}, round ${round}, killed after ${Math.round(afterMs)} ms`
+      const what = `seed ${seed}, round ${round}, killed ${Math.round(afterMs)} ms after ${line}`
       const job = { ...place.job, jobToken: `token-${round}`, branch: `mine-${round}` }
-      await killed(job, afterMs)
+      await killed(job, line, afterMs)
       // The git of the dead process may go on to its end: then the call finds it busy, or done.
       const made = await waitFor(
         async () => {
