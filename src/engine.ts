@@ -57,6 +57,7 @@ export interface EngineSeam {
   readonly start: (spec: RunSpec, jobId: string) => Promise<Run>
   /** R5: whether an engine is provably dead, or has closed. */
   readonly isGone: (engineId: string) => Promise<boolean>
+  readonly isClosing: () => boolean
 }
 
 const HEARTBEAT_MS = 5_000
@@ -127,6 +128,7 @@ export class Engine {
       claims: this.#claims,
       start: (spec, jobId) => this.#start(spec, jobId),
       isGone: (engineId) => this.#elsewhere.isGone(engineId),
+      isClosing: () => this.#closed !== null,
     }
   }
 

@@ -6,6 +6,9 @@ import type { JobCommand, JobEvent, JobFact } from '../machines/job/job.events.j
 import type { JobInput } from '../machines/job/job.context.js'
 import type { WorkspaceRef } from './workspace.ports.js'
 
+/** The states in which a job fills a slot: a frozen or stopping run does too. */
+export const ACTIVE_PHASES: readonly string[] = ['active.claimed', 'active.running', 'active.leaving']
+
 /** What was asked for: written once. */
 export interface JobRow {
   readonly id: string
@@ -110,6 +113,8 @@ export interface JobReply {
   readonly isMoved: boolean
   readonly job: StoredJob
 }
+
+export type JobChange = 'added' | 'changed' | 'ended' | 'removed'
 
 /** What a follower compares: a job whose revision or headline differs has changed. */
 export interface JobRevision {

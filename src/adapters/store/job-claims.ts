@@ -2,17 +2,17 @@
  * Which job is next: the first in the queue's order that no cap and no other job holds up. To be called under the queue's lock, so that
  * the caps hold for all engines over the store together.
  */
+import { ACTIVE_PHASES } from '../../actors/job.ports.js'
 import type { JobCaps } from '../../actors/job.ports.js'
-import { ACTIVE_STATES } from './job-rows.js'
-import type { JobTable, Tx } from './schema.js'
+import type { Db, JobTable } from './schema.js'
 
 type Cap = JobCaps['perProject']
 
 /** What fills the slots now, under whose names. */
 type Active = readonly { readonly project: string | null; readonly account: string | null }[]
 
-export const readActive = (tx: Tx): Promise<Active> =>
-  tx.selectFrom('runwarden_job').select(['project', 'account']).where('state', 'in', ACTIVE_STATES).execute()
+export const readActive = (db: Db): Promise<Active> =>
+  db.selectFrom('runwarden_job').select(['project', 'account']).where('state', 'in', ACTIVE_PHASES).execute()
 
 const capOf = (cap: Cap, name: string): number => (typeof cap === 'object' ? cap[name] : cap) ?? Infinity
 
@@ -24,7 +24,7 @@ const fullOf = (names: readonly (string | null)[], cap: Cap): string[] => {
 }
 
 export const nextJob = (
-  tx: Tx,
+  db: Db,
   active: Active,
   caps: JobCaps,
   passed: readonly string[],
@@ -39,7 +39,7 @@ export const nextJob = (
       caps.perAccount,
     ),
   }
-  let query = tx
+  let query = db
     .selectFrom('runwarden_job as job')
     .selectAll('job')
     .where('job.state', '=', 'pending')
@@ -69,7 +69,7 @@ export const nextJob = (
   return query.executeTakeFirst()
 }
 
-export const hasPending = async (tx: Tx): Promise<boolean> => {
-  const found = tx.selectFrom('runwarden_job').select('id').where('state', '=', 'pending').limit(1)
+export const hasPending = async (db: Db): Promise<boolean> => {
+  const found = db.selectFrom('runwarden_job').select('id').where('state', '=', 'pending').limit(1)
   return (await found.executeTakeFirst()) !== undefined
 }

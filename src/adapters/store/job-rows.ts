@@ -1,12 +1,9 @@
 /** From the rows of jobs to what the actors read. */
-import type { QueueHold, StoredJob } from '../../actors/job.ports.js'
+import type { QueueHold, StoredJob, StoredJobTransition } from '../../actors/job.ports.js'
 import type { WorkspaceRef } from '../../actors/workspace.ports.js'
 import { RunwardenError } from '../../errors.js'
 import { parse } from './rows.js'
 import type { Db, JobTable, QueueTable } from './schema.js'
-
-/** The states in which a job fills a slot: a frozen or stopping run does too. */
-export const ACTIVE_STATES = ['active.claimed', 'active.running', 'active.leaving']
 
 export const unknownJob = (jobId: string): RunwardenError =>
   new RunwardenError('unknown-job', `job ${jobId} is not in this store`)
@@ -79,4 +76,24 @@ export const readJob = async (db: Db, row: JobTable): Promise<StoredJob> => {
   const [job] = await readJobs(db, [row])
   if (job === undefined) throw unknownJob(row.id)
   return job
+}
+
+const stateIn = (text: string): string => parse<{ job: string }>(text).job
+
+export const readJobTransitions = async (db: Db, jobId: string): Promise<readonly StoredJobTransition[]> => {
+  const rows = await db
+    .selectFrom('runwarden_transition')
+    .selectAll()
+    .where('kind', '=', 'job')
+    .where('actor', '=', jobId)
+    .orderBy('rev')
+    .execute()
+  return rows.map(({ rev, at, event, detail, from_state, to_state }) => ({
+    rev,
+    at,
+    event,
+    detail: parse<unknown>(detail),
+    from: stateIn(from_state),
+    to: stateIn(to_state),
+  }))
 }

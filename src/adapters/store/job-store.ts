@@ -5,6 +5,7 @@
  * Does not own: what an event means to a job (the chart, through job-moves.ts), nor the places' numbers (job-places.ts).
  * Invariants: INV-8 (of several engines one claims a job), INV-11 (a lock is waited for no longer than its deadline).
  */
+import { ACTIVE_PHASES } from '../../actors/job.ports.js'
 import type {
   ClaimReply,
   ClaimRequest,
@@ -27,7 +28,7 @@ import { hasPending, nextJob, readActive } from './job-claims.js'
 import { stepColumns, writeJobJournal } from './job-moves.js'
 import type { JobMoves } from './job-moves.js'
 import { findPlace } from './job-places.js'
-import { ACTIVE_STATES, findJob, readJob, readJobs, toHold, unknownJob } from './job-rows.js'
+import { findJob, readJob, readJobTransitions, readJobs, toHold, unknownJob } from './job-rows.js'
 import { assertNobodyWaits, forgetDropped, forgetWaits, waitFor } from './job-waits.js'
 import { inQueue, readQueue } from './queue-lock.js'
 import { parse } from './rows.js'
@@ -139,23 +140,8 @@ export class KyselyJobStore implements JobStorePort {
     return Object.fromEntries(rows.map(({ state, count }) => [state, Number(count)]))
   }
 
-  async transitionsOf(jobId: string): Promise<readonly StoredJobTransition[]> {
-    const rows = await this.#db
-      .selectFrom('runwarden_transition')
-      .selectAll()
-      .where('kind', '=', 'job')
-      .where('actor', '=', jobId)
-      .orderBy('rev')
-      .execute()
-    const stateIn = (text: string): string => parse<{ job: string }>(text).job
-    return rows.map(({ rev, at, event, detail, from_state, to_state }) => ({
-      rev,
-      at,
-      event,
-      detail: parse<unknown>(detail),
-      from: stateIn(from_state),
-      to: stateIn(to_state),
-    }))
+  transitionsOf(jobId: string): Promise<readonly StoredJobTransition[]> {
+    return readJobTransitions(this.#db, jobId)
   }
 
   revisions(): Promise<readonly JobRevision[]> {
@@ -242,32 +228,33 @@ export class KyselyJobStore implements JobStorePort {
     })
   }
 
-  claim({ runId, engineId, at, caps, except }: ClaimRequest): Promise<ClaimReply> {
+  async claim(request: ClaimRequest): Promise<ClaimReply> {
+    // A queue in which nothing may be started is only read: engines that wait do not wake each other by asking.
+    const seen = await this.#look(this.#db, await readQueue(this.#db), request, request.except)
+    if (!('next' in seen)) return seen
     return inQueue(this.#db, async (tx, queue) => {
+      const { runId, engineId, at } = request
       const own = await tx
         .selectFrom('runwarden_job')
         .selectAll()
         .where('run_id', '=', runId)
-        .where('state', 'in', ACTIVE_STATES)
+        .where('state', 'in', ACTIVE_PHASES)
         .executeTakeFirst()
       // A claim whose answer was lost is asked for again, and stands.
       if (own !== undefined) return { kind: 'claimed', job: await readJob(tx, own) }
-      const hold = toHold(queue)
-      if (hold !== null) return { kind: 'held', hold }
-      const active = await readActive(tx)
-      const passed = [...except]
-      while (active.length < caps.total) {
-        const row = await nextJob(tx, active, caps, passed)
-        if (row === undefined) break
+      const passed = [...request.except]
+      for (;;) {
+        const found = await this.#look(tx, queue, request, passed)
+        if (!('next' in found)) return found
+        const { id, machine_version } = found.next
         const moved =
-          row.machine_version === this.#moves.chart.version
-            ? await this.#moves.apply(tx, row.id, { type: 'job.claim', at, runId, engineId })
+          machine_version === this.#moves.chart.version
+            ? await this.#moves.apply(tx, id, { type: 'job.claim', at, runId, engineId })
             : null
         if (moved?.isMoved === true) return { kind: 'claimed', job: await readJob(tx, moved.row) }
         // Of another version of the chart (R9): passed over, and left as it is.
-        passed.push(row.id)
+        passed.push(id)
       }
-      return { kind: 'none', isWaiting: active.length > 0 && (await hasPending(tx)) }
     })
   }
 
@@ -281,6 +268,21 @@ export class KyselyJobStore implements JobStorePort {
 
   async readHold(): Promise<QueueHold | null> {
     return toHold(await readQueue(this.#db))
+  }
+
+  /** What a claim would find: the next job, or why there is none. */
+  async #look(
+    db: Db,
+    queue: QueueTable | undefined,
+    { caps }: ClaimRequest,
+    passed: readonly string[],
+  ): Promise<Exclude<ClaimReply, { kind: 'claimed' }> | { readonly next: JobTable }> {
+    const hold = toHold(queue)
+    if (hold !== null) return { kind: 'held', hold }
+    const active = await readActive(db)
+    const next = active.length < caps.total ? await nextJob(db, active, caps, passed) : undefined
+    if (next !== undefined) return { next }
+    return { kind: 'none', isWaiting: active.length > 0 && (await hasPending(db)) }
   }
 
   #setHold(columns: Pick<QueueTable, 'held_at' | 'held_by' | 'held_reason'>): Promise<void> {
