@@ -161,6 +161,11 @@ export interface WorkspaceView {
 export interface RemoveOptions {
   /** Removes it with what is uncommitted. Commits stay reachable all the same: see `keptRefs`. Default false. */
   readonly force?: boolean
+  /**
+   * The caller has proof that no process of the job's last run is left, whatever the manifest says: the engine that was to record it
+   * died before it could. Default false: then a manifest that says `running` refuses the removal.
+   */
+  readonly isConfirmed?: boolean
   /** Deletes the job's branch too: refused when only it holds its commits, unless forced. Default false. */
   readonly deletesBranch?: boolean
 }
@@ -186,7 +191,7 @@ export interface WorkspacePort {
   inspect(ref: WorkspaceRef): Promise<WorkspaceView | WorkspaceRefusal>
   /**
    * Removes the worktree, never its commits in silence: refused with uncommitted or untracked files unless forced, refused
-   * while its manifest says `running` whatever is forced. Idempotent. The folder of somebody else is never removed.
+   * while its manifest says `running` unless the caller knows better, whatever is forced. Idempotent. The folder of somebody else is never removed.
    */
   remove(ref: WorkspaceRef, options?: RemoveOptions): Promise<RemoveReply>
 }

@@ -240,13 +240,13 @@ const checkNothingIsLeft = async ({ commonDir }: Repository, ref: WorkspaceRef):
 export const remove = async (
   git: Git,
   given: WorkspaceRef,
-  { force = false, deletesBranch = false }: RemoveOptions,
+  { force = false, deletesBranch = false, isConfirmed = false }: RemoveOptions,
 ): Promise<Removed> => {
   const repository = await openRepository(git, given.repository)
   const found = await findOwn(repository, given.jobToken, given.path)
   // It may have been moved since.
   const ref = found.kind === 'made' ? { ...given, path: found.path, branch: found.manifest.branch } : given
-  if (found.kind === 'made' && found.manifest.state === 'running') {
+  if (found.kind === 'made' && found.manifest.state === 'running' && !isConfirmed) {
     refuse('running', `a run is at work in ${ref.path}: ${found.manifest.runIds.at(-1) ?? 'unnamed'}`)
   }
   if (deletesBranch) await checkBranchCanGo(git, repository, ref, force)
