@@ -145,16 +145,19 @@ export const failureOf = async (call: GitCall, answer: GitAnswer): Promise<Obsta
   return new Obstacle(code, reason)
 }
 
-export const createGit = ({ clock, program = 'git', ...limits }: GitOptions): Git => {
-  const { commandDeadlineMs = 30_000, checkoutDeadlineMs = 600_000, lockWaitMs = 5_000 } = limits
-
-  const after = <T>(ms: number, value: T): { readonly over: Promise<T>; readonly cancel: () => void } => {
+const afterOn =
+  (clock: Clock) =>
+  <T>(ms: number, value: T): { readonly over: Promise<T>; readonly cancel: () => void } => {
     let cancel = (): void => undefined
     const over = new Promise<T>((resolve) => {
       cancel = clock.after(ms, () => resolve(value))
     })
     return { over, cancel }
   }
+
+export const createGit = ({ clock, program = 'git', ...limits }: GitOptions): Git => {
+  const { commandDeadlineMs = 30_000, checkoutDeadlineMs = 600_000, lockWaitMs = 5_000 } = limits
+  const after = afterOn(clock)
 
   const attempt = async ({ doing, cwd, args, at, isCheckout = false }: GitCall): Promise<GitAnswer> => {
     const deadlineMs = isCheckout ? checkoutDeadlineMs : commandDeadlineMs

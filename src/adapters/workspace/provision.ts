@@ -140,7 +140,10 @@ const takeBack = async (
   { jobToken }: ProvisionRequest,
   { branch, baseCommit, isNewBranch, path }: Plan,
 ): Promise<void> => {
-  await discardWorktree(git, repository, await findOwn(repository, jobToken, path))
+  const found = await findOwn(repository, jobToken, path)
+  // Whole, whatever failed after: the next call takes it up.
+  if (found.kind === 'made' && found.manifest.populatedAt !== null) return
+  await discardWorktree(git, repository, found)
   if (isNewBranch) await deleteBranch(git, repository, branch, baseCommit)
 }
 
@@ -193,8 +196,8 @@ const settle = async (
     return populate(git, repository, found)
   }
   if (found.hasMakingLock) await unlock(git, repository, found.path)
-  const isLost = request.recreatesMissing === true && !(await isThere(found.path))
-  if (!isLost) return found
+  const isLost = found.foreignLock === null && !(await isThere(found.path))
+  if (!isLost || request.recreatesMissing !== true) return found
   await finishRemoval(git, repository, found)
   return null
 }

@@ -7,7 +7,7 @@
  */
 import { readdir, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RemoveOptions, RemoveReply, WorkspaceRef } from '../../actors/workspace.ports.js'
+import type { RemoveOptions, RemoveReply, WorkspaceCode, WorkspaceRef } from '../../actors/workspace.ports.js'
 import { checkBranchCanGo, keepCommit, removeBranch } from './commits.js'
 import type { Git } from './git.js'
 import { failureOf } from './git.js'
@@ -140,16 +140,30 @@ interface Removal {
   readonly git: Git
   readonly repository: Repository
   readonly own: OwnWorktree
+  /** Whether uncommitted files may go with it: what is recorded, also for the call that finishes it. */
+  readonly isForced: boolean
+  /** Whether git had begun to remove it before: then it finds deletions, and would refuse them unforced. */
+  readonly wasBegun: boolean
 }
+
+/** With these, git may have removed a part. Any other refusal came before the first file. */
+const MAY_HAVE_BEGUN: ReadonlySet<WorkspaceCode> = new Set([
+  'timeout',
+  'no-permission',
+  'read-only',
+  'disk-full',
+  'io-failed',
+  'git-failed',
+])
 
 const finish = async ({ git, repository, own }: Removal, removed: Manifest): Promise<void> => {
   const removal = removed.removal && { ...removed.removal, finishedAt: git.nowMs() }
   await writeRemoved(repository.commonDir, keyOf(own.manifest.jobToken), { ...removed, removal })
 }
 
-/** Records the decision, then acts on it. What git itself refuses in the last moment is taken back. The ref that was needed, or null. */
-const removeRecorded = async (step: Removal, isForced: boolean): Promise<string | null> => {
-  const { git, repository, own } = step
+/** Records the decision, then acts on it. A decision that git refuses is taken back. The ref that was needed, or null. */
+const removeRecorded = async (step: Removal): Promise<string | null> => {
+  const { git, repository, own, isForced, wasBegun } = step
   const key = keyOf(own.manifest.jobToken)
   const head = await headOf(git, repository, own)
   const keptRef = head === null ? null : await keepCommit(git, repository, own.manifest, head)
@@ -164,9 +178,9 @@ const removeRecorded = async (step: Removal, isForced: boolean): Promise<string 
   await writeRemoved(repository.commonDir, key, removed)
   await writeManifest(own.adminDir, removed)
   try {
-    await removeFiles(git, repository, own, isForced)
+    await removeFiles(git, repository, own, isForced || wasBegun)
   } catch (error) {
-    if (error instanceof Obstacle && error.refusal.code === 'dirty') {
+    if (!wasBegun && error instanceof Obstacle && !MAY_HAVE_BEGUN.has(error.refusal.code)) {
       await writeManifest(own.adminDir, own.manifest)
       await forgetRemoved(repository.commonDir, key)
     }
@@ -187,6 +201,7 @@ export const finishRemoval = async (
   isForced = false,
 ): Promise<string | null> => {
   const { adminDir, path, manifest } = own
+  const mayLose = isForced || manifest.removal?.isForced === true
   if (await isThere(path)) {
     const dotGit = join(path, '.git')
     // Git removes the pointer in the course of the rest, and then does not know the folder any more.
@@ -195,33 +210,37 @@ export const finishRemoval = async (
       refuse('not-ours', `what is at ${path} is not the worktree whose removal was begun`)
     }
     const { presentCount } = await statusOf(git, own)
-    if (presentCount > 0 && !isForced && manifest.removal?.isForced !== true) {
+    if (presentCount > 0 && !mayLose) {
       refuse(
         'dirty',
         `the removal of ${path} was broken off, and ${presentCount} uncommitted entries are there now`,
       )
     }
   }
-  return removeRecorded({ git, repository, own }, true)
+  return removeRecorded({ git, repository, own, isForced: mayLose, wasBegun: true })
 }
 
-const removeOwn = async (step: Removal, isForced: boolean): Promise<string | null> => {
-  const { git, repository, own } = step
+const removeOwn = async (
+  git: Git,
+  repository: Repository,
+  own: OwnWorktree,
+  isForced: boolean,
+): Promise<string | null> => {
   const { manifest, path } = own
+  const place = await placeHindranceOf(own)
+  // A person's lock is a word that force does not overrule; a lock file only says that a git may be at work.
+  const isOverruled = isForced && own.foreignLock === null
+  if (place?.code === 'locked' && !isOverruled) refuse(place.code, place.reason)
   if (manifest.state === 'removed') return finishRemoval(git, repository, own, isForced)
   if (manifest.populatedAt === null) {
     await discardWorktree(git, repository, { kind: 'made', ...own })
     return null
   }
-  const place = await placeHindranceOf(own)
   if (place?.code === 'path-occupied') refuse('not-ours', place.reason)
-  const isLockedFile = place?.code === 'locked' && own.foreignLock === null
-  // A person's lock is a word that force does not overrule; a lock file only says that a git may be at work.
-  if (place?.code === 'locked' && !(isForced && isLockedFile)) refuse(place.code, place.reason)
   if (own.hasMakingLock) await unlock(git, repository, path)
   if (place?.code === 'missing') return finishRemoval(git, repository, own)
   if (!isForced) await checkNothingIsLost(git, own)
-  return removeRecorded(step, isForced)
+  return removeRecorded({ git, repository, own, isForced, wasBegun: false })
 }
 
 // ── the whole ──────────────────────────────────────────────────────────────────────────────────
@@ -254,7 +273,7 @@ export const remove = async (
   const keptRefs: (string | null)[] = []
   if (found.kind === 'none') await checkNothingIsLeft(repository, ref)
   else if (found.kind === 'half-made') await discardWorktree(git, repository, found)
-  else keptRefs.push(await removeOwn({ git, repository, own: found }, force))
+  else keptRefs.push(await removeOwn(git, repository, found, force))
   if (deletesBranch) keptRefs.push(await removeBranch(git, repository, ref))
 
   const isKept = (await branchFactOf(git, repository, ref.branch)) !== null

@@ -100,19 +100,20 @@ export const lockFileIn = async ({ adminDir }: OwnWorktree): Promise<string | nu
   return name === undefined ? null : join(adminDir, name)
 }
 
-/** What keeps anyone from working in the place at all: it is gone, not ours, or locked. */
+/** What keeps anyone from working in the place at all: it is locked, gone, or not ours. */
 export const placeHindranceOf = async (own: OwnWorktree): Promise<Hindrance | null> => {
   const { path, adminDir, foreignLock, manifest } = own
+  // First: a worktree on a disk that is not there now is locked for that very reason.
+  if (foreignLock !== null) {
+    const why = foreignLock === '' ? 'without a reason' : `because: ${foreignLock}`
+    return { code: 'locked', reason: `the worktree ${path} was locked with \`git worktree lock\` ${why}` }
+  }
   if (!(await isThere(path))) {
     const reason = `the worktree ${path} is gone, and what was not committed with it; its commits are on the branch ${manifest.branch}`
     return { code: 'missing', reason }
   }
   if (!(await pointsTo(path, adminDir))) {
     return { code: 'path-occupied', reason: `what is at ${path} is not the worktree that was made there` }
-  }
-  if (foreignLock !== null) {
-    const why = foreignLock === '' ? 'without a reason' : `because: ${foreignLock}`
-    return { code: 'locked', reason: `the worktree ${path} was locked with \`git worktree lock\` ${why}` }
   }
   const lockFile = await lockFileIn(own)
   if (lockFile === null) return null

@@ -1,6 +1,6 @@
 /** Removing the worktree of a job, and what it records of itself until then. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { WorkspaceMark } from '../../../src/actors/workspace.ports.js'
@@ -15,6 +15,7 @@ import {
   manifestOf,
   namesIn,
   openPlace,
+  openPort,
   provisioned,
   refusal,
   worked,
@@ -190,6 +191,21 @@ describe('removing', () => {
     expect(manifestOf(made.path)).toMatchObject({ state: 'provisioned' })
     expect(await place.port.remove(made, { force: true })).toMatchObject({ isOk: true })
     expect(existsSync(made.path)).toBe(false)
+  })
+
+  it('O14: a file that is written in the last moment keeps the worktree, and the decision is taken back', async () => {
+    const place = openPlace()
+    const made = await worked(place)
+    const late = join(made.path, 'late.txt')
+    const program = join(place.folder, 'git-with-a-writer')
+    const isRemoval = 'case "$*" in *"worktree remove"*)'
+    writeFileSync(program, `#!/bin/sh\n${isRemoval} echo late > '${late}' ;; esac\nexec git "$@"\n`)
+    chmodSync(program, 0o755)
+    git(place.repository, 'config', 'status.showUntrackedFiles', 'no')
+    expect(await openPort({ program }).remove(made)).toMatchObject(refusal('dirty', /a moment ago/))
+    expect(readFileSync(late, 'utf8')).toBe('late\n')
+    expect(manifestOf(made.path)).toMatchObject({ state: 'provisioned', removal: null })
+    expect(await place.port.inspect(made)).toMatchObject({ state: 'provisioned', uncommittedCount: 1 })
   })
 
   it('O14: ignored files go with the worktree', async () => {

@@ -181,6 +181,12 @@ describe('what blocks the next run', () => {
     expect(await place.port.provision(place.job)).toMatchObject(locked)
     expect(await place.port.inspect(made)).toMatchObject({ isOk: true, obstacle: { code: 'locked' } })
     expect(await place.port.remove(made, { force: true })).toMatchObject(locked)
+    // Locked because its disk is not always there.
+    const stick = join(place.folder, 'stick')
+    renameSync(made.path, stick)
+    expect(await place.port.provision({ ...place.job, recreatesMissing: true })).toMatchObject(locked)
+    expect(await place.port.remove(made, { force: true })).toMatchObject(locked)
+    renameSync(stick, made.path)
     git(place.repository, 'worktree', 'unlock', made.path)
     expect(await place.port.provision(place.job)).toMatchObject({ isOk: true })
   })
