@@ -1,10 +1,9 @@
 /** The queue as any process over the store sees and changes it. Nothing is started from here: see job-queue.ts. */
-import { existsSync, statSync } from 'node:fs'
 import { uuidv7 } from 'uuidv7'
 import { JobFollower } from './actors/job-follower.js'
 import type { FollowedStore } from './actors/job-follower.js'
 import { ACTIVE_PHASES } from './actors/job.ports.js'
-import type { JobChange, JobStorePort, QueueHold, StoredJob } from './actors/job.ports.js'
+import type { JobChange, JobStorePort, NewJob, QueueHold, StoredJob } from './actors/job.ports.js'
 import type { Clock, Logger } from './actors/ports.js'
 import type { RemoveReply, WorkspacePort, WorkspaceRefusal, WorkspaceView } from './actors/workspace.ports.js'
 import { RunwardenError, messageOf } from './errors.js'
@@ -12,20 +11,14 @@ import {
   byOptionsSchema,
   extendOptionsSchema,
   jobQuerySchema,
+  assertFolders,
   jobSpecSchema,
   placeSchema,
   removeWorkspaceSchema,
+  specsSchema,
 } from './job-options.js'
-import type {
-  ByOptions,
-  JobQuery,
-  JobSpec,
-  JobState,
-  ParsedJobSpec,
-  Place,
-  RemoveWorkspaceOptions,
-} from './job-options.js'
-import { toHistory, toKept, toRecord } from './job-record.js'
+import type { ByOptions, JobQuery, JobSpec, JobState, Place, RemoveWorkspaceOptions } from './job-options.js'
+import { refusalOf, toHistory, toNewJob, toRecord } from './job-record.js'
 import type { JobEventOut, JobHistory, JobRecord } from './job-record.js'
 import type { JobCommand } from './machines/job/job.events.js'
 import { parseOptions } from './options.js'
@@ -43,23 +36,9 @@ type Listener = (event: JobEventOut) => unknown
 const toStates = (states: readonly JobState[]): readonly string[] =>
   states.flatMap((state) => (state === 'active' ? ACTIVE_PHASES : [state]))
 
-/** A folder that is not there now is most likely a slip of the pen. */
-const assertFolders = ({ cwd, workspace }: ParsedJobSpec): void => {
-  const path = workspace?.repository ?? cwd
-  if (path === undefined || (existsSync(path) && statSync(path).isDirectory())) return
-  const option = workspace === undefined ? 'cwd' : 'workspace.repository'
-  throw new RunwardenError('invalid-option', `add: option ${option} ${JSON.stringify(path)} is not a folder`)
-}
-
-/** Why an event meant nothing, in the words of the job's state. */
-const refusalOf = (verb: string, { row, state }: StoredJob, record: JobRecord): RunwardenError => {
-  const isGoing = state === 'active.running' || state === 'active.leaving'
-  const where = isGoing
-    ? `has a run going: run ${String(record.runId)} (${record.runHeadline ?? state})`
-    : `is ${record.state}`
-  const hint =
-    verb === 'retry' && record.attemptsLeft === 0 && !isGoing ? ', and no attempt is left: extend it' : ''
-  return new RunwardenError('refused', `${verb}: job ${row.id} ${where}${hint}`)
+const only = ([job]: readonly StoredJob[]): StoredJob => {
+  if (job === undefined) throw new RunwardenError('invariant-broken', 'a job was added and is not there')
+  return job
 }
 
 export class JobList {
@@ -82,22 +61,20 @@ export class JobList {
    * @throws `invalid-option`; `job-exists`; `unknown-job` for a job it is to stand beside or come after; `refused` when that is over or dropped.
    */
   async add(spec: JobSpec): Promise<JobRecord> {
-    const parsed = parseOptions(jobSpecSchema, spec, 'add')
-    assertFolders(parsed)
-    const { id = uuidv7(), title = null, project = null, account = null, attempts, after, place } = parsed
-    const createdAt = this.#now
-    const row = {
-      id,
-      token: uuidv7(),
-      title,
-      project,
-      account,
-      program: parsed.command[0] ?? '',
-      spec: JSON.stringify(toKept(parsed)),
-      createdAt,
-    }
-    const needsReview = parsed.review ?? parsed.workspace !== undefined
-    return this.#change((jobs) => jobs.add(row, { input: { needsReview, attempts }, place, after }))
+    const job = this.#newJob(spec, 'add')
+    return this.#change(async (jobs) => only(await jobs.add([job])))
+  }
+
+  /** Adds several jobs, all of them or none, at most 10 000 at once; one may come after another that stands before it in the list. */
+  async addAll(specs: readonly JobSpec[]): Promise<readonly JobRecord[]> {
+    const checked = parseOptions(specsSchema, specs, 'addAll')
+    const jobs = checked.map((spec, index) =>
+      this.#newJob(spec as JobSpec, `addAll: job ${String(index + 1)}`),
+    )
+    await this.#follower.ready
+    const added = await this.parts.store.jobs.add(jobs)
+    this.nudge()
+    return added.map(toRecord)
   }
 
   /** A page of the queue, in its order. Throws `unknown-job` for `behind`. */
@@ -219,7 +196,7 @@ export class JobList {
       )
     }
     if (workspace === null) return null
-    const reply = await this.parts.workspaces.remove(workspace, parsed)
+    const reply = await this.parts.workspaces.remove(workspace, { ...parsed, isConfirmed: true })
     if (reply.isOk) await this.parts.store.jobs.keepWorkspace(jobId, null)
     return reply
   }
@@ -237,6 +214,11 @@ export class JobList {
     }
   }
 
+  /** Resolves when the listeners were told of every change that was made before this call. */
+  caughtUp(): Promise<void> {
+    return this.#follower.catchUp()
+  }
+
   /** @internal The queue was changed by this process. */
   protected nudge(): void {
     this.#follower.nudge()
@@ -250,6 +232,12 @@ export class JobList {
 
   get #now(): number {
     return this.parts.clock.wallMs()
+  }
+
+  #newJob(spec: JobSpec, what: string): NewJob {
+    const parsed = parseOptions(jobSpecSchema, spec, what)
+    assertFolders(parsed, what)
+    return toNewJob(parsed, uuidv7, this.#now)
   }
 
   async #find(jobId: string): Promise<StoredJob> {

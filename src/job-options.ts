@@ -1,6 +1,8 @@
 /** The options of the jobs at the door. Unknown keys are refused by name; values of commands and environments are not repeated (L7). */
+import { existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import * as v from 'valibot'
+import { RunwardenError } from './errors.js'
 import { runSpecSchema } from './options.js'
 
 const { id, command, env, labels, session, task, stop, output } = runSpecSchema.entries
@@ -21,6 +23,7 @@ const path = v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)
 const PAGE_MAX = 1_000
 const ATTEMPTS_MAX = 1_000
 const AFTER_MAX = 100
+const SPECS_MAX = 10_000
 const STDIN_MAX = 1024 * 1024
 
 const place = v.union([
@@ -93,6 +96,20 @@ export const jobSpecSchema = v.pipe(
 /** A piece of work for the queue. */
 export type JobSpec = v.InferInput<typeof jobSpecSchema>
 export type ParsedJobSpec = v.InferOutput<typeof jobSpecSchema>
+
+/** A folder that is not there now is most likely a slip of the pen. */
+export const assertFolders = ({ cwd, workspace }: ParsedJobSpec, what: string): void => {
+  const path = workspace?.repository ?? cwd
+  if (path === undefined || (existsSync(path) && statSync(path).isDirectory())) return
+  const option = workspace === undefined ? 'cwd' : 'workspace.repository'
+  throw new RunwardenError(
+    'invalid-option',
+    `${what}: option ${option} ${JSON.stringify(path)} is not a folder`,
+  )
+}
+
+/** Each is checked on its own, and named by its number. */
+export const specsSchema = v.pipe(v.array(v.unknown()), v.maxLength(SPECS_MAX, 'must be at most 10 000 jobs'))
 
 export const JOB_STATES = [
   'pending',

@@ -89,6 +89,10 @@ export class JobQueue extends JobList {
     this.#engine = engine
     this.#seam = seam
     this.#options = options
+    // The store tells of what others write; of what this engine's own runs do, the engine does.
+    engine.subscribe(() => {
+      super.nudge()
+    })
     this.#workspace = {
       jobs: seam.store.jobs,
       logger: seam.logger,
@@ -150,7 +154,6 @@ export class JobQueue extends JobList {
         const run = await store.loadRun(runId)
         const evidence = run === null ? null : lastEvidenceOf(run)
         await markWorkspace(this.#workspace, jobId, { runId, evidence })
-        super.nudge()
       },
       recover: () =>
         recoverJobs({
@@ -171,6 +174,9 @@ export class JobQueue extends JobList {
         }),
       changeToken: () => store.changeToken(),
       isClosing,
+      changed: () => {
+        super.nudge()
+      },
     }
   }
 

@@ -1,7 +1,8 @@
 /** What a job looks like from outside, and how its spec is kept. Plain data. */
 import { resolve } from 'node:path'
+import { RunwardenError } from './errors.js'
 import type { JobContext, JobOutcome } from './machines/job/job.context.js'
-import type { JobChange, JobRow, StoredJob, StoredJobTransition } from './actors/job.ports.js'
+import type { JobChange, JobRow, NewJob, StoredJob, StoredJobTransition } from './actors/job.ports.js'
 import type { JobState, ParsedJobSpec } from './job-options.js'
 
 /** One job, as lists and events show it: nothing of its arguments, its environment's values or its input (L7). Times in wall-clock ms. */
@@ -53,11 +54,27 @@ export type KeptSpec = Omit<
 >
 
 /** Places are kept absolute: a worker may stand in another folder. */
-export const toKept = (spec: ParsedJobSpec): KeptSpec => {
+const toKept = (spec: ParsedJobSpec): KeptSpec => {
   const { id: _id, title: _title, project: _project, account: _account, ...rest } = spec
   const { attempts: _attempts, review: _review, after: _after, place: _place, ...kept } = rest
   if (kept.workspace === undefined) return { ...kept, cwd: resolve(kept.cwd ?? '.') }
   return { ...kept, workspace: { ...kept.workspace, repository: resolve(kept.workspace.repository) } }
+}
+
+/** A new job's row, and what the queue needs beside it. */
+export const toNewJob = (spec: ParsedJobSpec, newId: () => string, createdAt: number): NewJob => {
+  const { id = newId(), title = null, project = null, account = null, attempts, after, place } = spec
+  const row = {
+    id,
+    token: newId(),
+    title,
+    project,
+    account,
+    program: spec.command[0] ?? '',
+    spec: JSON.stringify(toKept(spec)),
+    createdAt,
+  }
+  return { row, input: { needsReview: spec.review ?? spec.workspace !== undefined, attempts }, place, after }
 }
 
 export const keptOf = ({ spec }: JobRow): KeptSpec => JSON.parse(spec) as KeptSpec
@@ -119,4 +136,15 @@ export interface JobEventOut {
   readonly change: JobChange
   /** Null for a job that was removed. */
   readonly job: JobRecord | null
+}
+
+/** Why an event meant nothing, in the words of the job's state. */
+export const refusalOf = (verb: string, { row, state }: StoredJob, record: JobRecord): RunwardenError => {
+  const isGoing = state === 'active.running' || state === 'active.leaving'
+  const where = isGoing
+    ? `has a run going: run ${String(record.runId)} (${record.runHeadline ?? state})`
+    : `is ${record.state}`
+  const hint =
+    verb === 'retry' && record.attemptsLeft === 0 && !isGoing ? ', and no attempt is left: extend it' : ''
+  return new RunwardenError('refused', `${verb}: job ${row.id} ${where}${hint}`)
 }

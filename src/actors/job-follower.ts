@@ -10,6 +10,8 @@ import type { JobChange, JobRevision, JobStorePort } from './job.ports.js'
 import type { Cancel, Clock, Logger } from './ports.js'
 
 const LOOK_EVERY_MS = 200
+/** What changes in quick succession is looked at once. */
+const NUDGED_LOOK_MS = 20
 
 export type ChangeListener = (jobId: string, change: JobChange) => Promise<void>
 
@@ -30,7 +32,7 @@ export class JobFollower {
   #token: number | null = null
   #isFollowing = false
   #isNudged = false
-  #isLooking = false
+  #looking: Promise<void> | null = null
   #cancel: Cancel = () => undefined
   #isReady: () => void = () => undefined
   /** Settles when what is there is known: a change made after it is told. */
@@ -61,34 +63,45 @@ export class JobFollower {
 
   /** This process changed something: the store tells only of others. */
   nudge(): void {
+    if (!this.#isFollowing || this.#isNudged) return
+    this.#isNudged = true
+    if (this.#looking === null) this.#lookIn(NUDGED_LOOK_MS)
+  }
+
+  /** Resolves when every change that was made before this call was told. */
+  async catchUp(): Promise<void> {
     if (!this.#isFollowing) return
+    await this.#looking
     this.#isNudged = true
     this.#look()
+    while (this.#looking !== null) await this.#looking
   }
 
   #look(): void {
-    if (this.#isLooking) return
-    this.#isLooking = true
+    if (this.#looking !== null) return
     this.#cancel()
-    void this.#compare()
+    this.#looking = this.#compare()
       .catch((error: unknown) => {
         this.#token = null
         this.#logger.warn({ error: messageOf(error) }, 'the queue could not be looked at')
       })
       .finally(() => {
-        this.#isLooking = false
+        this.#looking = null
         this.#isReady()
         if (!this.#isFollowing) return
-        if (this.#isNudged) this.#look()
-        else
-          this.#cancel = this.#clock.after(
-            LOOK_EVERY_MS,
-            () => {
-              this.#look()
-            },
-            { isBackground: true },
-          )
+        this.#lookIn(this.#isNudged ? NUDGED_LOOK_MS : LOOK_EVERY_MS)
       })
+  }
+
+  #lookIn(delayMs: number): void {
+    this.#cancel()
+    this.#cancel = this.#clock.after(
+      delayMs,
+      () => {
+        this.#look()
+      },
+      { isBackground: true },
+    )
   }
 
   async #compare(): Promise<void> {

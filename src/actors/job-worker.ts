@@ -49,6 +49,8 @@ export interface WorkPorts {
   readonly recover: () => Promise<void>
   /** A number that changes when another process wrote, or null where that is not known. */
   readonly changeToken: () => Promise<number | null>
+  /** A job was claimed, or is not any more. */
+  readonly changed: () => void
   /** The engine launches nothing any more, and its store may close. */
   readonly isClosing: () => boolean
 }
@@ -156,8 +158,10 @@ export class JobWorker {
       this.#taken.delete(runId)
       this.#leave.delete(runId)
       this.nudge()
+      this.#ports.changed()
     })
     this.#taken.set(runId, taking)
+    this.#ports.changed()
   }
 
   /** One claimed job, until its run has ended or it was given back. Never rejects. */

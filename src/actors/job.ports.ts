@@ -132,12 +132,19 @@ export interface StoredJobTransition {
   readonly to: string
 }
 
+export interface NewJob {
+  readonly row: JobRow
+  readonly input: JobInput
+  readonly place: JobPlace
+  readonly after: readonly string[]
+}
+
 export interface JobStorePort {
-  /** Rejects `job-exists`; `unknown-job` for a place or a job to come after that is not there; `refused` for one that was dropped. */
-  add(
-    row: JobRow,
-    options: { readonly input: JobInput; readonly place: JobPlace; readonly after: readonly string[] },
-  ): Promise<StoredJob>
+  /**
+   * All of them or none, in their order. Rejects `job-exists`; `unknown-job` for a place or a job to come after that is not there;
+   * `refused` for one that is over.
+   */
+  add(jobs: readonly NewJob[]): Promise<readonly StoredJob[]>
   /** Null where there is none. */
   load(jobId: string): Promise<StoredJob | null>
   list(filter: JobFilter): Promise<readonly StoredJob[]>

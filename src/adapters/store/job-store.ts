@@ -13,14 +13,13 @@ import type {
   JobPlace,
   JobReply,
   JobRevision,
-  JobRow,
   JobStorePort,
+  NewJob,
   QueueHold,
   StoredJob,
   StoredJobTransition,
 } from '../../actors/job.ports.js'
 import { RunwardenError } from '../../errors.js'
-import type { JobInput } from '../../machines/job/job.context.js'
 import type { JobCommand } from '../../machines/job/job.events.js'
 import type { WorkspaceRef } from '../../actors/workspace.ports.js'
 import { toStoreError } from './errors.js'
@@ -32,7 +31,7 @@ import { findJob, readJob, readJobTransitions, readJobs, toHold, unknownJob } fr
 import { assertNobodyWaits, forgetDropped, forgetWaits, waitFor } from './job-waits.js'
 import { inQueue, readQueue } from './queue-lock.js'
 import { parse } from './rows.js'
-import type { Db, JobTable, QueueTable } from './schema.js'
+import type { Db, JobTable, QueueTable, Tx } from './schema.js'
 
 export class KyselyJobStore implements JobStorePort {
   readonly #db: Db
@@ -43,48 +42,11 @@ export class KyselyJobStore implements JobStorePort {
     this.#moves = moves
   }
 
-  add(
-    row: JobRow,
-    {
-      input,
-      place,
-      after,
-    }: { readonly input: JobInput; readonly place: JobPlace; readonly after: readonly string[] },
-  ): Promise<StoredJob> {
-    const step = this.#moves.chart.first(input)
+  add(jobs: readonly NewJob[]): Promise<readonly StoredJob[]> {
     return inQueue(this.#db, async (tx) => {
-      const { id, token, title, project, account, program, spec, createdAt } = row
-      const values: JobTable = {
-        id,
-        token,
-        title,
-        project,
-        account,
-        program,
-        spec,
-        place: await findPlace(tx, place, id),
-        workspace: null,
-        machine_version: this.#moves.chart.version,
-        rev: 0,
-        created_at: createdAt,
-        ...stepColumns(step, createdAt),
-      }
-      const inserted = await tx
-        .insertInto('runwarden_job')
-        .values(values)
-        .onConflict((conflict) => conflict.column('id').doNothing())
-        .executeTakeFirst()
-      if (inserted.numInsertedOrUpdatedRows === 0n)
-        throw new RunwardenError('job-exists', `job ${id} is already in this store`)
-      await waitFor(tx, id, after)
-      await writeJobJournal(tx, id, 0, {
-        at: createdAt,
-        event: 'job.added',
-        detail: { type: 'job.added', at: createdAt, place, after },
-        from: '',
-        to: step.to,
-      })
-      return readJob(tx, values)
+      const added: StoredJob[] = []
+      for (const job of jobs) added.push(await readJob(tx, await this.#insert(tx, job)))
+      return added
     })
   }
 
@@ -283,6 +245,32 @@ export class KyselyJobStore implements JobStorePort {
     const next = active.length < caps.total ? await nextJob(db, active, caps, passed) : undefined
     if (next !== undefined) return { next }
     return { kind: 'none', isWaiting: active.length > 0 && (await hasPending(db)) }
+  }
+
+  async #insert(tx: Tx, { row, input, place, after }: NewJob): Promise<JobTable> {
+    const { id, createdAt, ...asked } = row
+    const step = this.#moves.chart.first(input)
+    const values: JobTable = {
+      id,
+      ...asked,
+      place: await findPlace(tx, place, id),
+      workspace: null,
+      machine_version: this.#moves.chart.version,
+      rev: 0,
+      created_at: createdAt,
+      ...stepColumns(step, createdAt),
+    }
+    const inserted = await tx
+      .insertInto('runwarden_job')
+      .values(values)
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirst()
+    if (inserted.numInsertedOrUpdatedRows === 0n)
+      throw new RunwardenError('job-exists', `job ${id} is already in this store`)
+    await waitFor(tx, id, after)
+    const detail = { type: 'job.added', at: createdAt, place, after }
+    await writeJobJournal(tx, id, 0, { at: createdAt, event: 'job.added', detail, from: '', to: step.to })
+    return values
   }
 
   #setHold(columns: Pick<QueueTable, 'held_at' | 'held_by' | 'held_reason'>): Promise<void> {
