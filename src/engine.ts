@@ -7,8 +7,8 @@ import { uuidv7 } from 'uuidv7'
 import { Elsewheres } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
-import type { LogPort, ProcessPort } from './actors/ports.js'
-import type { EngineRow } from './actors/store.ports.js'
+import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
+import type { EngineRow, StorePort } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
@@ -50,6 +50,21 @@ export interface EngineParts {
   readonly row: EngineRow
 }
 
+/** What the jobs need of the engine that works them. */
+export interface EngineSeam {
+  readonly engineId: string
+  readonly store: StorePort
+  readonly clock: Clock
+  readonly logger: Logger
+  /** The run ids under which this engine claims jobs now, whichever of its queues does. */
+  readonly claims: Set<string>
+  /** Starts a run of a job: both are recorded together, or neither. `refused` when the job is not claimed for it. */
+  readonly start: (spec: RunSpec, jobId: string) => Promise<Run>
+  /** R5: whether an engine is provably dead, or has closed. */
+  readonly isGone: (engineId: string) => Promise<boolean>
+  readonly isClosing: () => boolean
+}
+
 const HEARTBEAT_MS = 5_000
 
 export class Engine {
@@ -65,6 +80,7 @@ export class Engine {
   readonly #listeners = new Set<(event: RunEventOut) => unknown>()
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
+  readonly #claims = new Set<string>()
   #closed: Promise<{ readonly left: readonly string[] }> | null = null
   #cancelHeartbeat: () => void = () => undefined
 
@@ -108,6 +124,22 @@ export class Engine {
     this.#filed = new FiledOrders(host, (filed) => this.#registry.serve(filed))
   }
 
+  /** @internal What the jobs are built on. */
+  get seam(): EngineSeam {
+    this.#assertNotClosed('jobs')
+    const { host } = this.#parts
+    return {
+      engineId: this.id,
+      store: host.store,
+      clock: host.clock,
+      logger: host.logger,
+      claims: this.#claims,
+      start: (spec, jobId) => this.#start(spec, jobId),
+      isGone: (engineId) => this.#elsewhere.isGone(engineId),
+      isClosing: () => this.#closed !== null,
+    }
+  }
+
   /** @internal Recovery comes before anything is admitted. */
   async open(recover: 'interrupt' | false): Promise<void> {
     await this.#registry.begin()
@@ -136,6 +168,10 @@ export class Engine {
    *   known, and its id is used.
    */
   async start(spec: RunSpec): Promise<Run> {
+    return this.#start(spec, null)
+  }
+
+  async #start(spec: RunSpec, job: string | null): Promise<Run> {
     const parsed = parseRunSpec(spec)
     const runId = parsed.id ?? uuidv7()
     const { session, task, labels } = parsed
@@ -145,7 +181,7 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
-    const run = this.#factory.fromSpec(runId, parsed)
+    const run = this.#factory.fromSpec(runId, parsed, job)
     this.#hold(run)
     this.presence.admit(run)
     try {
@@ -307,6 +343,9 @@ export class Engine {
     if (begun === 'exists') throw this.#exists(run.id)
     if (begun === 'fenced') {
       throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
+    }
+    if (begun === 'unclaimed') {
+      throw new RunwardenError('refused', `run ${run.id}: job ${String(run.row.job)} is not claimed for it`)
     }
     if (begun !== 'applied')
       throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)

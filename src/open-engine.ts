@@ -5,6 +5,7 @@ import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
 import { GroupCommit } from './actors/group-commit.js'
+import { jobChart } from './actors/job-step.js'
 import type { Clock, Logger, ProcessPort } from './actors/ports.js'
 import type { SpoolPort, StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
@@ -81,6 +82,7 @@ const storeOver = (
   new KyselyStore(db, {
     isInScope: (scope, run) =>
       isInScope(scope, { ...run, session: run.session ?? undefined, task: run.task ?? undefined }),
+    jobChart,
     ...options,
   })
 

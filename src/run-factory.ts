@@ -83,7 +83,7 @@ export class RunFactory {
     this.#parts = parts
   }
 
-  fromSpec(runId: string, spec: ParsedRunSpec): RunActor {
+  fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
     const here = process.cwd()
     const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
@@ -102,6 +102,7 @@ export class RunFactory {
       // L7: the program only.
       program: spec.command[0] ?? '',
       protocol: spec.protocol.name,
+      job,
       createdAt: this.#parts.host.clock.wallMs(),
     }
     const run = new RunActor(

@@ -61,4 +61,4 @@ export interface HostServices {
   readonly commitDeadlineMs: number
 }
 
-export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced'
+export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced' | 'unclaimed'

@@ -184,6 +184,10 @@ export class Elsewheres {
     return new Map(rows.map((row) => [row.id, row]))
   }
 
+  async isGone(engineId: string): Promise<boolean> {
+    return (await this.#judge((await this.#engines()).get(engineId))) === 'gone'
+  }
+
   /** R5: an engine that closed has given its runs up; one that cannot be judged keeps them. */
   async #judge(engine: EngineRow | undefined): Promise<Judgement> {
     if (engine === undefined) return 'unknown'

@@ -20,6 +20,7 @@ import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
+import { jobFactsOf } from './job-facts.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, OutputForm, RunEvents } from './run-events.js'
 import { RunOutput } from './run-output.js'
@@ -249,6 +250,7 @@ export class RunActor implements ActorRole {
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
     const withdrawn = withdrawnGeneration(transition)
     const result = resultRow(transition)
+    const job = jobFactsOf(transition, this.row.job)
     return {
       kind: 'run',
       ...(transition.before === null ? { created: this.row } : {}),
@@ -257,6 +259,7 @@ export class RunActor implements ActorRole {
       notices: noticeRows(transition),
       ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
       ...(result === undefined ? {} : { result }),
+      ...(job === undefined ? {} : { job }),
     }
   }
 

@@ -4,6 +4,7 @@
  */
 import type { EvidenceKind, ExitStatus, Survivor } from '../machines/run/run.context.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { JobFacts, JobStorePort } from './job.ports.js'
 import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
 
 export type ActorKind = 'run' | 'stop-order' | 'registry'
@@ -41,6 +42,8 @@ export interface RunRow {
   /** The program only: arguments may hold secrets (L7). */
   readonly program: string
   readonly protocol: string
+  /** The job that this is a run of. */
+  readonly job: string | null
   readonly createdAt: number
 }
 
@@ -98,6 +101,8 @@ export type KindRows =
       readonly notices: readonly NoticeRow[]
       readonly withdrawsNotices?: number
       readonly result?: ResultRow
+      /** O13: the job of the run moves with it, or neither does. */
+      readonly job?: JobFacts
     }
   | {
       readonly kind: 'stop-order'
@@ -148,8 +153,11 @@ export interface EffectMark {
   readonly doneAt: number | null
 }
 
-/** `stale`: another revision or owner stands. `exists`: the id is taken. `fenced`: a stop order covers the launch. */
-export type CommitVerdict = 'committed' | 'stale' | 'exists' | 'fenced'
+/**
+ * `stale`: another revision or owner stands. `exists`: the id is taken. `fenced`: a stop order covers the launch.
+ * `unclaimed`: the job of a new run is not claimed for it.
+ */
+export type CommitVerdict = 'committed' | 'stale' | 'exists' | 'fenced' | 'unclaimed'
 
 export interface StoredActor {
   readonly owner: string
@@ -207,6 +215,8 @@ export interface FiledLine {
 }
 
 export interface StorePort {
+  readonly jobs: JobStorePort
+
   /**
    * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The same batch may then be
    * given again, whatever became of the first: a write that is in already is `committed`, and nothing is written twice.

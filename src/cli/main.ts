@@ -10,6 +10,7 @@ import { addCharts } from './charts.js'
 import { addDoctor } from './doctor.js'
 import { isCoded } from './errors.js'
 import { EXIT, exitCodeOfError } from './exit-codes.js'
+import { addJobs } from './jobs.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
 import { addPs } from './ps.js'
@@ -51,7 +52,7 @@ const build = (): Command => {
     })
     .addHelpText('after', HELP)
   withSharedOptions(program)
-  for (const add of [addRun, addPs, addShow, addStop, addLogs, addCharts, addDoctor]) add(program)
+  for (const add of [addRun, addPs, addShow, addStop, addLogs, addJobs, addCharts, addDoctor]) add(program)
   return program
 }
 
@@ -79,7 +80,7 @@ const failureOf = (error: unknown): Failure => {
 const isHelpOrVersion = (error: unknown): boolean =>
   error instanceof CommanderError && error.exitCode === EXIT.ok
 
-const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']
+const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'jobs', 'charts', 'doctor']
 
 const helpFor = (argv: readonly string[]): string => {
   const verb = argv.find((word) => !word.startsWith('-'))

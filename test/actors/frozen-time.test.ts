@@ -48,6 +48,7 @@ class FreezableRole implements ActorRole {
             labels: {},
             program: 'x',
             protocol: 'lines',
+            job: null,
             createdAt: at,
           },
         }

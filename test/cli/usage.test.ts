@@ -95,7 +95,7 @@ test('CLI: without a verb the help is on stderr and 64; asked for, it is on stdo
   expect([none.code, textOf(none)]).toEqual([64, ''])
   expect(none.stderr).toContain('Usage: runwarden')
   expect([asked.code, asked.stderr]).toEqual([0, ''])
-  for (const verb of ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']) {
+  for (const verb of ['run', 'ps', 'show', 'stop', 'logs', 'jobs', 'charts', 'doctor']) {
     expect(textOf(asked)).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
   }
 })

@@ -62,6 +62,7 @@ export const runWrite = (
             labels: {},
             program: 'true',
             protocol: 'lines',
+            job: null,
             createdAt: 1_700_000_000_000,
             ...changes.row,
           },

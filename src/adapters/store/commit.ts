@@ -10,6 +10,7 @@ import { writeJournals, writeLines, writeMarks, writeRunRows, writeTimers } from
 import type { RowsOf } from './commit-rows.js'
 import { lockFences } from './dialect.js'
 import { CommitInDoubt, isDoubtful } from './errors.js'
+import type { JobMoves } from './job-moves.js'
 import type { IsInScope } from './scope.js'
 import type { Db, Tx } from './schema.js'
 
@@ -60,6 +61,7 @@ const createRun = async (
       labels: JSON.stringify(created.labels),
       program: created.program,
       protocol: created.protocol,
+      job_id: created.job,
       created_at: created.createdAt,
       ...actorColumns(write),
       owner: write.owner,
@@ -237,15 +239,26 @@ interface Taken {
   readonly fresh: readonly ActorWrite[]
 }
 
-const writeHeads = async (tx: Tx, isInScope: IsInScope, batch: readonly ActorWrite[]): Promise<Taken> => {
+/** What a commit asks of others: whether a fence covers a run, and what a run's transition means to its job. */
+interface Judges {
+  readonly isInScope: IsInScope
+  readonly jobs: JobMoves
+}
+
+const writeHeads = async (
+  tx: Tx,
+  { isInScope, jobs }: Judges,
+  batch: readonly ActorWrite[],
+): Promise<Taken> => {
   const verdicts: CommitVerdict[] = batch.map(() => 'stale')
   const isFresh = new Set<number>()
   for (const index of inLockOrder(batch)) {
     const write = batch[index]
     if (write === undefined) continue
-    const verdict = await writeHead(tx, isInScope, write)
+    const isAdmitted = await jobs.admit(tx, write)
+    const verdict = isAdmitted ? await writeHead(tx, isInScope, write) : 'unclaimed'
     if (verdict === 'committed') isFresh.add(index)
-    const isRefused = verdict === 'stale' || verdict === 'exists'
+    const isRefused = verdict !== 'committed' && verdict !== 'fenced'
     verdicts[index] = isRefused && (await isIn(tx, write)) ? 'committed' : verdict
   }
   return { verdicts, fresh: batch.filter((_, index) => isFresh.has(index)) }
@@ -253,15 +266,16 @@ const writeHeads = async (tx: Tx, isInScope: IsInScope, batch: readonly ActorWri
 
 const writeBatch = async (
   tx: Tx,
-  isInScope: IsInScope,
+  judges: Judges,
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> => {
   await lockFences(tx, fenceUse(batch))
-  const { verdicts, fresh } = await writeHeads(tx, isInScope, batch)
+  const { verdicts, fresh } = await writeHeads(tx, judges, batch)
   if (fresh.length > 0) await writeJournals(tx, fresh)
   for (const write of fresh) {
     await writeTimers(tx, write)
+    await judges.jobs.follow(tx, write)
     if (write.rows.kind === 'run') await writeRunRows(tx, write.actor, write.journal.at, write.rows)
     if (write.rows.kind === 'stop-order') await writeLines(tx, write.actor, write.rows)
   }
@@ -273,13 +287,14 @@ const writeBatch = async (
 export const commitBatch = async (
   db: Db,
   isInScope: IsInScope,
+  jobs: JobMoves,
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> => {
   const progress = { isCommitting: false }
   try {
     return await db.transaction().execute(async (tx) => {
-      const verdicts = await writeBatch(tx, isInScope, batch, marks)
+      const verdicts = await writeBatch(tx, { isInScope, jobs }, batch, marks)
       progress.isCommitting = true
       return verdicts
     })

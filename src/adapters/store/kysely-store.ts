@@ -26,8 +26,11 @@ import type {
   StorePort,
   TimerRow,
 } from '../../actors/store.ports.js'
+import type { JobChart } from '../../actors/job.ports.js'
 import { commitBatch } from './commit.js'
 import { CommitInDoubt, isPassing, toStoreError } from './errors.js'
+import { JobMoves } from './job-moves.js'
+import { KyselyJobStore } from './job-store.js'
 import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
 import { scopeCondition } from './scope.js'
@@ -42,6 +45,8 @@ const RUNS_PER_PRUNE = 500
 const NO_HINTS: FiledHints = { isLive: false, close: () => undefined }
 
 export class KyselyStore implements StorePort {
+  readonly jobs: KyselyJobStore
+  readonly #moves: JobMoves
   readonly #db: Db
   readonly #isInScope: IsInScope
   readonly #hasDataVersion: boolean
@@ -52,6 +57,7 @@ export class KyselyStore implements StorePort {
     db: Db,
     options: {
       readonly isInScope: IsInScope
+      readonly jobChart: JobChart
       /** SQLite tells cheaply whether another connection has written. */
       readonly hasDataVersion: boolean
       /** A connection over which the database tells of filed orders, where there can be one. */
@@ -61,13 +67,15 @@ export class KyselyStore implements StorePort {
   ) {
     this.#db = db
     this.#isInScope = options.isInScope
+    this.#moves = new JobMoves(options.jobChart)
+    this.jobs = new KyselyJobStore(db, this.#moves)
     this.#hasDataVersion = options.hasDataVersion
     this.#openHints = options.openHints ?? null
     this.#closeDb = options.close
   }
 
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]> {
-    return commitBatch(this.#db, this.#isInScope, batch, marks)
+    return commitBatch(this.#db, this.#isInScope, this.#moves, batch, marks)
   }
 
   isPassing(error: unknown): boolean {
