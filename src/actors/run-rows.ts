@@ -5,8 +5,9 @@ import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunEffects } from '../machines/run/run.effects.js'
 import type { RunEvent } from '../machines/run/run.events.js'
 import type { Transition } from './actor-role.js'
+import { jobFactsOf } from './job-facts.js'
 import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
-import type { ExecutionRow, NoticeRow, ResultRow } from './store.ports.js'
+import type { ExecutionRow, KindRows, NoticeRow, ResultRow, RunHead, RunRow } from './store.ports.js'
 
 /** What the run actor knows of the execution and the chart does not. */
 export interface ExecutionFacts {
@@ -21,7 +22,7 @@ const ofEffect = <K extends keyof RunEffects>(transition: Transition, kind: K): 
   transition.effects.find(({ type }) => type === kind)?.params as RunEffects[K] | undefined
 
 /** R2: the row with its marks is in the same commit as the decision to launch; the identity follows with `process.launched`. */
-export const executionRows = (transition: Transition, facts: ExecutionFacts): readonly ExecutionRow[] => {
+const executionRows = (transition: Transition, facts: ExecutionFacts): readonly ExecutionRow[] => {
   const { at } = transition
   const event = transition.event as unknown as RunEvent
   const context = transition.after.context as RunContext
@@ -46,13 +47,10 @@ export const executionRows = (transition: Transition, facts: ExecutionFacts): re
   return rows
 }
 
-export const noticeRows = (transition: Transition): readonly NoticeRow[] => {
+const noticeRows = (transition: Transition): readonly NoticeRow[] => {
   const raised = ofEffect(transition, 'notice.raise')
   return raised === undefined ? [] : [{ ...raised, at: transition.at }]
 }
-
-export const withdrawnGeneration = (transition: Transition): number | undefined =>
-  ofEffect(transition, 'notice.withdraw')?.generation
 
 const settledIn = (snapshot: { readonly value: unknown } | null): boolean =>
   snapshot !== null && isSettled(snapshot.value as RunStateValue)
@@ -64,7 +62,7 @@ export const hasConfirmed = ({ before, after }: Transition): boolean =>
   (before === null || !isConfirmed(before.value as RunStateValue))
 
 /** INV-12: one result a run, under one delivery id, from the transition that settled it. */
-export const resultRow = (transition: Transition): ResultRow | undefined =>
+const resultRow = (transition: Transition): ResultRow | undefined =>
   hasSettled(transition)
     ? {
         deliveryId: `${transition.actor}/result`,
@@ -72,3 +70,22 @@ export const resultRow = (transition: Transition): ResultRow | undefined =>
         at: transition.at,
       }
     : undefined
+
+export const rowsOf = (
+  transition: Transition,
+  run: { readonly row: RunRow; readonly head: RunHead; readonly execution: ExecutionFacts | null },
+): KindRows => {
+  const withdrawn = ofEffect(transition, 'notice.withdraw')?.generation
+  const result = resultRow(transition)
+  const job = jobFactsOf(transition, run.row.job)
+  return {
+    kind: 'run',
+    ...(transition.before === null ? { created: run.row } : {}),
+    head: run.head,
+    executions: run.execution === null ? [] : executionRows(transition, run.execution),
+    notices: noticeRows(transition),
+    ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
+    ...(result === undefined ? {} : { result }),
+    ...(job === undefined ? {} : { job }),
+  }
+}

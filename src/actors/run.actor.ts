@@ -20,7 +20,6 @@ import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
-import { jobFactsOf } from './job-facts.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, OutputForm, RunEvents } from './run-events.js'
 import { RunOutput } from './run-output.js'
@@ -28,14 +27,7 @@ import { newProcessActor } from './run-process.js'
 import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ProcessActor } from './process.actor.js'
 import type { ProgressClock } from './progress-clock.js'
-import {
-  executionRows,
-  hasConfirmed,
-  hasSettled,
-  noticeRows,
-  resultRow,
-  withdrawnGeneration,
-} from './run-rows.js'
+import { hasConfirmed, hasSettled, rowsOf } from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
 import type { RunState } from './run-state.js'
@@ -68,6 +60,7 @@ export class RunActor implements ActorRole {
   #confirm: (gone: Gone) => void = () => undefined
   #leaveListeners = new Set<() => void>()
   #listeners = new Set<(transition: Transition) => void>()
+  #retold = new Set<string>()
 
   constructor(row: RunRow, environment: RunEnvironment, host: HostServices) {
     this.row = row
@@ -248,19 +241,7 @@ export class RunActor implements ActorRole {
       }
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
-    const withdrawn = withdrawnGeneration(transition)
-    const result = resultRow(transition)
-    const job = jobFactsOf(transition, this.row.job)
-    return {
-      kind: 'run',
-      ...(transition.before === null ? { created: this.row } : {}),
-      head: this.#head,
-      executions: this.#execution === null ? [] : executionRows(transition, this.#execution),
-      notices: noticeRows(transition),
-      ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
-      ...(result === undefined ? {} : { result }),
-      ...(job === undefined ? {} : { job }),
-    }
+    return rowsOf(transition, { row: this.row, head: this.#head, execution: this.#execution })
   }
 
   committed(transition: Transition): void {
@@ -291,6 +272,10 @@ export class RunActor implements ActorRole {
     // A fault that cannot be recorded either is not told again: nothing acts without its record (INV-1).
     if (event.type === 'run.faulted') return
     void this.post({ type: 'run.faulted', message: messageOf(error) })
+    // INV-4: what was seen of the process stays true, and a run that is being ended may take it; told again once, or it would be for ever.
+    if (!event.type.startsWith('process.') || this.#retold.has(event.type)) return
+    this.#retold.add(event.type)
+    void this.post(event as RunMessage)
   }
 
   disowned(): void {

@@ -44,21 +44,18 @@ export const speaksForItself = (outcome: Outcome): boolean =>
   (outcome.status === 'completed' ||
     (outcome.status === 'failed' && outcome.exitCode !== null && outcome.exitCode !== 0))
 
-/** What these reasons say is in the message. */
-const SAID_BY_MESSAGE = [
-  '',
-  'exit',
-  'signal',
-  'launch-failed',
-  'result',
-  'session',
-  'never-started',
-  'stalled',
-]
+const FAILURE_CHARS_MAX = 300
 
-export const outcomeText = ({ status, message, reason, result }: Outcome): string => {
-  const failure = status === 'failed' && result?.isOk === false ? result.text : undefined
-  const said = failure ?? (SAID_BY_MESSAGE.includes(reason) || reason === status ? undefined : reason)
-  const why = said === undefined ? '' : `: ${clean(said)}`
-  return message === status ? `${status}${why}` : `${status}: ${clean(message)}`
+/** What an agent gave as the reason of its failure. */
+const failureOf = ({ status, result }: Outcome): string | undefined => {
+  const text = status === 'failed' && result?.isOk === false ? result.text : undefined
+  return text !== undefined && text.length > FAILURE_CHARS_MAX ? `${text.slice(0, FAILURE_CHARS_MAX)}…` : text
+}
+
+export const outcomeText = (outcome: Outcome): string => {
+  const { status, message, reason } = outcome
+  // Who ended it said why; of what ended by itself the message tells more than the reason's one word.
+  const parts = message === status ? [reason] : [message, failureOf(outcome) ?? '']
+  const said = new Set([status, ...parts].filter((part) => part !== ''))
+  return [...said].map(clean).join(': ')
 }

@@ -30,7 +30,7 @@ interface Told {
 
 /** A progress clock, and a run of which a test says what it answers. */
 class Watched {
-  readonly clock = new ManualClock()
+  readonly clock: ManualClock
   readonly told: Told[] = []
   readonly progressed: TurnStamp[] = []
   readonly progress: ProgressClock
@@ -44,7 +44,8 @@ class Watched {
     return true
   }
 
-  constructor(limits: Partial<WatchdogLimits> | null = {}) {
+  constructor(limits: Partial<WatchdogLimits> | null, clock: ManualClock) {
+    this.clock = clock
     this.progress = new ProgressClock(this.clock, limits === null ? null : { ...LIMITS, ...limits }, {
       progressed: (stamp) => this.progressed.push(stamp),
       passed: (silence, stamp) => {
@@ -65,7 +66,8 @@ class Watched {
   }
 }
 
-const watch = (limits: Partial<WatchdogLimits> | null = {}): Watched => new Watched(limits)
+const watch = (limits: Partial<WatchdogLimits> | null = {}, clock = new ManualClock()): Watched =>
+  new Watched(limits, clock)
 
 /** An answer that a test gives when it likes. */
 const pendingAnswer = <T>(): { readonly promise: Promise<T>; readonly give: (value: T) => void } => {
@@ -876,7 +878,7 @@ const steps = fc.array(
 )
 
 const play = async (script: readonly Step[]): Promise<void> => {
-  const watched = watch(RANDOM_LIMITS)
+  const watched = watch(RANDOM_LIMITS, new ManualClock({ eachTurns: 2, lastTurns: 2 }))
   const { clock, progress } = watched
   const book = new Bookkeeper()
   let generation = 1
@@ -902,7 +904,7 @@ const play = async (script: readonly Step[]): Promise<void> => {
   const pass = async (seconds: number): Promise<void> => {
     for (let second = 0; second < seconds; second += 1) {
       book.pass(S)
-      await clock.advance(S, 2)
+      await clock.advance(S)
     }
   }
   for (const step of script) {

@@ -1,48 +1,19 @@
 /** `runwarden run` on a terminal: the status line, and a terminal that stands still. */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, statOf } from '../support/proc-reader.js'
-import { TEST_TIMEOUT_MS, cli, folder, program, until } from './cli.js'
+import { TEST_TIMEOUT_MS, cli, until } from './cli.js'
+import { NO_SCRIPT, hasScript, onTerminal, textOnTerminal } from './on-terminal.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-/** Makes a terminal, and runs a command on it. */
-const SCRIPT: string = 'script'
-const hasScript = String(spawnSync(SCRIPT, ['--version']).stdout).includes('util-linux')
-const WHY = 'script(1) of util-linux, which makes the terminal, is not installed'
-
-const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
-
-/** A command on a terminal of its own; `env` as for any other. */
-function onTerminal(args: readonly string[], env: Record<string, string | undefined> = {}) {
-  const line = [process.execPath, program, ...args].map(quote).join(' ')
-  const { NO_COLOR: _no, FORCE_COLOR: _force, ...rest } = process.env
-  const child = spawn(SCRIPT, ['-qefc', line, '/dev/null'], {
-    cwd: folder(),
-    env: { ...rest, TERM: 'xterm', FIXTURE_NODE: process.execPath, ...env },
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return child
-}
-
 const say = (script: string): string[] => ['--', process.execPath, '-e', script]
-
-async function textOnTerminal(args: readonly string[], env?: Record<string, string>) {
-  const child = onTerminal(args, env)
-  let text = ''
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-  const [code] = (await once(child, 'close')) as [number]
-  return { code, text }
-}
 
 test('CLI: on a terminal a status line tells how the run is, and makes way for its output', async ({
   skip,
 }) => {
-  if (!hasScript) skip(WHY)
+  if (!hasScript) skip(NO_SCRIPT)
   const script = 'console.log("one"); setTimeout(() => { console.log("two"); process.exitCode = 3 }, 1_500)'
   const { code, text } = await textOnTerminal(['run', '--id', 'it', ...say(script)])
   expect(code).toBe(3)
@@ -54,13 +25,13 @@ test('CLI: on a terminal a status line tells how the run is, and makes way for i
 })
 
 test('CLI: with --quiet the terminal is the command’s alone', async ({ skip }) => {
-  if (!hasScript) skip(WHY)
+  if (!hasScript) skip(NO_SCRIPT)
   const script = 'process.stdout.write("one "); setTimeout(() => console.log("two"), 1_200)'
   expect(await textOnTerminal(['run', '--quiet', ...say(script)])).toEqual({ code: 0, text: 'one two\r\n' })
 })
 
 test('CLI: a terminal gets colours, unless NO_COLOR is set', async ({ skip }) => {
-  if (!hasScript) skip(WHY)
+  if (!hasScript) skip(NO_SCRIPT)
   await cli(['run', ...say('')])
   expect((await textOnTerminal(['ps', '--all'])).text).toContain('\u001b[')
   expect((await textOnTerminal(['ps', '--all'], { NO_COLOR: '1' })).text).not.toContain('\u001b')
@@ -69,7 +40,7 @@ test('CLI: a terminal gets colours, unless NO_COLOR is set', async ({ skip }) =>
 test('L6: a terminal that stands still does not hold up the stop; when it is gone, so is the command', async ({
   skip,
 }) => {
-  if (!hasScript) skip(WHY)
+  if (!hasScript) skip(NO_SCRIPT)
   const { ledger, env } = withLedger()
   onTestFinished(() => endTree(ledger))
   // Nobody reads what the terminal shows: it fills up, as with Ctrl-S.

@@ -140,6 +140,20 @@ describe.concurrent('what an agent asks of its client', () => {
     await untilSays(talking, 'outcome: {\\"outcome\\":\\"cancelled\\"}')
   })
 
+  it('K13: a host that cancels the turn when it is asked is not waited for by itself', async () => {
+    const box: { run?: Run } = {}
+    const talking = await talk({
+      onPermission: async () => {
+        await box.run?.cancelTurn()
+        return 'yes'
+      },
+    })
+    box.run = talking.run
+    expect(await talking.run.prompt('permission')).toMatchObject({ status: 'cancelled' })
+    await untilSays(talking, String.raw`outcome: {\"outcome\":\"cancelled\"}`)
+    expect(await talking.run.prompt('answer')).toMatchObject({ status: 'completed' })
+  })
+
   it.each<[string, AcpOptions['offers'], string]>([
     [
       'offers',
@@ -178,6 +192,24 @@ describe.concurrent('cancelling a turn', () => {
     expect(first).toMatchObject({ generation: 3, status: 'cancelled' })
     expect(cancelled).toEqual(first)
     expect(next).toMatchObject({ generation: 4, status: 'completed' })
+  })
+
+  it('K11, K13: a cancel that races the end of the turn leaves one end, and the next turn whole', async () => {
+    const { run, told } = await talk()
+    await run.prompt('answer')
+    for (let turns = 0; turns < 24; turns += 1) {
+      const turn = run.prompt('answer')
+      for (let looks = 0; looks < turns; looks += 1) await new Promise((resolve) => setImmediate(resolve))
+      const ends = await Promise.all([run.cancelTurn(), turn])
+      expect(['completed', 'cancelled']).toContain(ends[1].status)
+      // Too late, there was nothing to cancel any more.
+      expect([null, ends[1]]).toContainEqual(ends[0])
+    }
+    expect(await run.prompt('refuse')).toEqual({ generation: 27, status: 'failed', text: 'refusal' })
+    await told.until('turn-ended', 26)
+    expect(told.of('turn-ended').map(({ generation }) => generation)).toEqual(
+      Array.from({ length: 26 }, (_, index) => index + 2),
+    )
   })
 
   it('K11, K13: one that hangs is freed by itself for all who asked; what it completes late is dropped whole', async () => {
@@ -351,16 +383,21 @@ describe.concurrent('the queue of prompts', () => {
   })
 
   it('O10: an engine that leaves its runs abandons their prompts, and takes no more', async () => {
-    const engine = await createEngine({ database: join(shared.folder, `${newId()}.db`) })
+    const database = join(shared.folder, `${newId()}.db`)
+    const engine = await createEngine({ database })
     const { run } = await talk({ engine, spec: { prompt: 'silence' } })
     await untilWorks(run)
-    const pid = identityOf(run.pid ?? NaN)
+    const leader = identityOf(run.pid ?? NaN)
     const turn = run.prompt('answer')
     await engine.close({ runs: 'leave' })
     expect(await turn).toMatchObject({ status: 'abandoned' })
     await expect(run.prompt('answer')).rejects.toMatchObject({ code: 'refused' })
-    expect(pid && isAlive(pid)).toBe(true)
-    process.kill(pid?.pid ?? NaN, 'SIGKILL')
+    expect(leader && isAlive(leader)).toBe(true)
+    // Prompts are in memory only: who takes the run up can end it, and give it none.
+    await using next = await createEngine({ database })
+    const taken = next.run(run.id)
+    await expect(taken?.prompt('answer')).rejects.toMatchObject({ code: 'refused' })
+    expect(await taken?.outcome).toMatchObject({ status: 'interrupted' })
   })
 
   it('P1: a prompt given before a cancel is abandoned, and one given after it refused', async () => {
@@ -425,20 +462,21 @@ const DELTA = { type: 'stream_event', event: { type: 'content_block_delta' } }
 const RESULT = { type: 'result', subtype: 'success', is_error: false, result: 'done' }
 
 describe.concurrent('more input', () => {
-  it('K1: steering reaches the agent within its turn, and starts the silence anew', async () => {
+  it('K1, L7: steering reaches the agent within its turn, and starts the silence anew; no input is on record', async () => {
     const { engine } = shared
     const run = await engine.start({
       command: scriptedAgent({ hear: 1 }, { say: DELTA }, { hear: 1 }, { say: RESULT }, { hearEnd: true }),
       protocol: claudeStreamJson({ input: 'stream-json' }),
-      prompt: 'go',
+      prompt: 'my s3cret',
       oneShot: true,
     })
     await untilWorks(run)
     await waitFor(() => (run.activity.quietMs ?? 0) > 50, { deadlineMs: 20_000, what: 'some silence' })
     const quietMs = run.activity.quietMs ?? NaN
-    run.steer('more')
+    run.steer('more of my s3cret')
     expect(run.activity.quietMs).toBeLessThan(quietMs)
     expect(await run.outcome).toMatchObject({ status: 'completed', result: { isOk: true, text: 'done' } })
+    expect(JSON.stringify(await engine.history(run.id))).not.toContain('s3cret')
   })
 })
 
@@ -466,6 +504,17 @@ describe.concurrent('finishing', () => {
     await told.ended
     expect(told.of('turn-ended')).toHaveLength(3)
     await expect(run.finish()).rejects.toMatchObject({ code: 'refused' })
+  })
+
+  it('K13: a turn can be cancelled while the run waits to finish', async () => {
+    const { run } = await talk()
+    await run.prompt('answer')
+    const turns = [run.prompt('obey'), run.prompt('answer')]
+    const outcome = run.finish()
+    await untilStands(run, 'open.accepted')
+    expect(await run.cancelTurn()).toMatchObject({ status: 'cancelled' })
+    expect((await Promise.all(turns)).map(({ status }) => status)).toEqual(['cancelled', 'completed'])
+    expect(await outcome).toMatchObject({ status: 'completed', exitCode: 0 })
   })
 
   it('K1: a run that was given nothing completes, whether or not its agent was there yet', async () => {

@@ -105,14 +105,15 @@ describe.concurrent('never started', () => {
     const { engine } = shared
     // What it prints is no frame: signs of life. All of it ignores TERM, and one leads its own session.
     const fixture = await startFixture(engine, 'stubborn-agent', {
-      protocol: claudeStreamJson(),
-      watchdog: limits({ neverStartedMs: 4_000 }),
+      protocol: claudeStreamJson({ input: 'stream-json' }),
+      watchdog: limits({ neverStartedMs: 1_000 }),
       fallback: { candidates: [{ command: ['true'] }] },
     })
     const { run } = fixture
     const told = listenTo(run)
     await fixture.ready()
     expect(fixture.alive()).toHaveLength(4)
+    void run.prompt('go')
     expect(await run.outcome).toMatchObject({
       status: 'failed-never-started',
       reason: 'never-started',
@@ -123,7 +124,7 @@ describe.concurrent('never started', () => {
     await run.gone
     expect(fixture.alive()).toEqual([])
     await told.ended
-    expect(told.of('notice')).toMatchObject([{ kind: 'terminal', text: NEVER_STARTED, generation: 1 }])
+    expect(told.of('notice')).toMatchObject([{ kind: 'terminal', text: NEVER_STARTED, generation: 2 }])
     const history = await engine.history(run.id)
     expect(history.notices).toMatchObject([{ kind: 'terminal', text: NEVER_STARTED }])
     expect(history.executions).toHaveLength(1)
@@ -262,13 +263,17 @@ describe.concurrent('a teardown that hangs', () => {
     onTestFinished(() => endTree(ledger))
     const command = fixtureCommand('deep-tree')
     const source = `
+      import { readFileSync } from 'node:fs'
       import { createEngine } from ${moduleAt('index.js')}
       import { claudeStreamJson } from ${moduleAt('protocols.js')}
       const engine = await createEngine({ database: ${JSON.stringify(newPath())} })
       const run = await engine.start({
-        id: 'r1', task: 't1', command: ${JSON.stringify(command)}, protocol: claudeStreamJson(),
-        watchdog: { neverStartedMs: 4000 }, stop: { termGraceMs: 200, killGraceMs: 500 },
+        id: 'r1', task: 't1', command: ${JSON.stringify(command)}, protocol: claudeStreamJson({ input: 'stream-json' }),
+        watchdog: { neverStartedMs: 500 }, stop: { termGraceMs: 200, killGraceMs: 500 },
       })
+      const isUp = () => { try { return readFileSync(process.env.FIXTURE_LEDGER, 'utf8').includes('"ready"') } catch { return false } }
+      while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))
+      void run.prompt('go')
       const outcome = await run.outcome
       while (run.state.process !== 'unconfirmed') await new Promise((resolve) => setTimeout(resolve, 20))
       const live = engine.live()
@@ -425,14 +430,15 @@ describe.concurrent('a prolonged stall', () => {
     const { engine } = shared
     let answer: (option: string) => void = () => undefined
     const { run, told } = await startAcp(
-      limits({ neverStartedMs: 60_000, advisoryMs: 1_000, stalledMs: 1_000, stalledToolMs: 1_000 }),
+      limits({ neverStartedMs: 60_000, advisoryMs: 3_000, stalledMs: 3_000, stalledToolMs: 3_000 }),
       { onPermission: () => new Promise((resolve) => (answer = resolve)) },
     )
     const turn = run.prompt('permission')
     await waitFor(() => run.activity.isWaitingForPerson, { deadlineMs: 20_000, what: 'the question' })
+    const { quietMs } = run.activity
     const { ageMs = NaN } = engine.live().find(({ runId }) => runId === run.id) ?? {}
-    await untilAged(engine, run, ageMs + 3_000)
-    expect(run.activity.quietMs).toBeLessThan(1_000)
+    await untilAged(engine, run, ageMs + 3_500)
+    expect(run.activity.quietMs).toBe(quietMs)
     expect(run.state).toMatchObject({ work: 'open.active.progressing', outcome: null })
     answer('yes')
     expect(await turn).toMatchObject({ status: 'completed' })

@@ -5,7 +5,7 @@
  *   transitions taken.
  * Does not own: which events come, nor what the effects do.
  */
-import { createActor, initialTransition } from 'xstate'
+import { createActor } from 'xstate'
 import type {
   AnyActorScope,
   AnyEventObject,
@@ -113,8 +113,10 @@ export class PureMachine<Snapshot extends AnyMachineSnapshot, Event extends AnyE
   }
 
   first(): PureStep<Snapshot> {
-    const [snapshot, actions] = initialTransition(this.#machine, this.#input)
-    return sort(snapshot as unknown as Snapshot, actions as readonly Action[])
+    this.#actions = []
+    this.taken = []
+    const snapshot = this.#machine.getInitialSnapshot(this.#scope as never, this.#input)
+    return sort(snapshot as unknown as Snapshot, this.#actions)
   }
 
   next(before: Snapshot, event: Event): PureStep<Snapshot> {

@@ -1,6 +1,8 @@
 /** A clock that moves only when told to: wall and monotonic time apart, as they are. */
 import type { Cancel, Clock } from '../../src/actors/ports.js'
 
+/** Commits over an in-memory store take a few turns of the loop. */
+const TURNS = 20
 /** More waits than this in one moment are a loop that never lets time pass. */
 const FIRES_AT_ONCE_MAX = 1_000
 
@@ -9,11 +11,22 @@ interface Waiting {
   readonly fire: () => void
 }
 
+/** How often the event loop turns after each wait that fired, and before `advance` returns. */
+export interface Pace {
+  readonly eachTurns: number
+  readonly lastTurns: number
+}
+
 export class ManualClock implements Clock {
+  readonly #pace: Pace
   #wallMs = 1_700_000_000_000
   #monotonicMs = 0
   #waiting = new Set<Waiting>()
   #fired = 0
+
+  constructor(pace: Pace = { eachTurns: TURNS, lastTurns: TURNS }) {
+    this.#pace = pace
+  }
 
   wallMs(): number {
     return this.#wallMs
@@ -52,7 +65,7 @@ export class ManualClock implements Clock {
   }
 
   /** Moves both clocks, firing what becomes due in order; the event loop turns after each. */
-  async advance(ms: number, turnsEach?: number): Promise<void> {
+  async advance(ms: number): Promise<void> {
     const endMs = this.#monotonicMs + ms
     let fires = 0
     for (;;) {
@@ -66,10 +79,10 @@ export class ManualClock implements Clock {
       this.#waiting.delete(next)
       this.#fired += 1
       next.fire()
-      await turns(turnsEach)
+      await turns(this.#pace.eachTurns)
     }
     this.#move(endMs)
-    await turns(turnsEach)
+    await turns(this.#pace.lastTurns)
   }
 
   /** The machine was away: time passes, and what was due fires only now. */
@@ -84,7 +97,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets everything that is ready run: commits over an in-memory store take a few turns of the loop. */
-export const turns = async (count = 20): Promise<void> => {
+/** Lets everything that is ready run. */
+export const turns = async (count = TURNS): Promise<void> => {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

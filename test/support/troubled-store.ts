@@ -5,11 +5,16 @@ import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal
 export interface TroubledStore extends StorePort {
   /** Commits and reads fail with this from now on; null: they work. */
   trouble: (Error & { code?: string }) | null
+  /** The next write of this event is refused, as a database refuses data that it can never take; null: none is. */
+  refused: string | null
   /** Commits wait for the returned function to be called. */
   hold(): () => void
   /** Every committed batch, in order: `event` of each write. */
   readonly committed: string[][]
 }
+
+const unacceptable = (): Error & { code: string } =>
+  Object.assign(new Error('CHECK constraint failed'), { code: 'SQLITE_CONSTRAINT_CHECK' })
 
 export const busy = (): Error & { code: string } =>
   Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
@@ -20,6 +25,7 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
   const committed: string[][] = []
   const own = {
     trouble: null as (Error & { code?: string }) | null,
+    refused: null as string | null,
     committed,
     hold: () => {
       let release = (): void => undefined
@@ -40,9 +46,17 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
       return async (...args: unknown[]) => {
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate
+        const events =
+          name === 'commit'
+            ? (args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event)
+            : []
+        if (own.refused !== null && events.includes(own.refused)) {
+          // A batch is taken apart until the culprit stands alone.
+          if (events.length === 1) own.refused = null
+          throw unacceptable()
+        }
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
-        if (name === 'commit')
-          committed.push((args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event))
+        if (name === 'commit') committed.push(events)
         return result
       }
     },

@@ -128,6 +128,8 @@ export interface RunContext {
   /** The attempt whose process was launched; 0 before the first. While it is the present one there is an agent to speak to. */
   readonly launchedAttempt: number
   readonly generation: number
+  /** There is a prompt that the agent has, or is to be given, and its turn has not ended. */
+  readonly isTurnOpen: boolean
   /** Progress edges recorded in this generation; the clock's own counter is finer. */
   readonly hasProgress: boolean
   readonly hasAdvised: boolean
@@ -164,6 +166,7 @@ export const initialRunContext = (input: RunInput): RunContext => ({
   executionAttempt: 0,
   launchedAttempt: 0,
   generation: 1,
+  isTurnOpen: !input.policy.isDriven || input.policy.hasPrompt,
   hasProgress: false,
   hasAdvised: false,
   openQuestions: 0,

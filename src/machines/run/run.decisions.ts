@@ -5,7 +5,7 @@
  */
 import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext } from './run.context.js'
 import type { RunEvent } from './run.events.js'
-import { NEVER_STARTED_MESSAGE, isSuccess } from './run.outcome.js'
+import { NEVER_STARTED_MESSAGE } from './run.outcome.js'
 
 /** Waits between kills of a tree that would not go; the last one repeats. */
 export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
@@ -31,9 +31,15 @@ export const isExecutionOfAttempt = (context: RunContext, event: RunEvent): bool
 /** There is an agent to speak to: the present attempt was launched. */
 export const isAgentUp = (context: RunContext): boolean => context.launchedAttempt === context.attempt
 
-export const isSuccessfulExit = (context: RunContext, event: RunEvent): boolean => {
-  const exit = exitOf(event)
-  return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
+/**
+ * The turn that the next candidate takes up. One that was asked to end is not begun again (K13); a run of one turn has no other, so
+ * that it is taken up even after a result, where the host's rule wants that (P9).
+ */
+export const isTurnTakenUp = (context: RunContext): boolean => {
+  const { isInteractive, isDriven, hasPrompt } = context.policy
+  if (isInteractive) return context.isTurnOpen && !context.isTurnCancelling
+  // Each attempt has moved the generation, and so has each turn but the first where that came with the run.
+  return !isDriven || hasPrompt || context.generation > context.attempt
 }
 
 export const isCurrentTurn = (context: RunContext, event: RunEvent): boolean =>

@@ -16,9 +16,12 @@ export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
       ? `exited with code ${exitCode}`
       : 'ended in a way that was not observed'
 
-/** The exit and the last turn's result both speak for success. */
+/** The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
-  exit.exitCode === 0 && exit.signal === null && (context.result?.isOk ?? true)
+  exit.exitCode === 0 &&
+  exit.signal === null &&
+  (context.result?.isOk ?? true) &&
+  !(context.policy.isDriven && context.isTurnOpen)
 
 export const REPORTED_FAILURE = 'the agent reported a failure'
 

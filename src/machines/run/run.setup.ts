@@ -20,7 +20,7 @@ import {
   isCurrentExecution,
   isCurrentTurn,
   isExecutionOfAttempt,
-  isSuccessfulExit,
+  isTurnTakenUp,
   isWatchCurrent,
   outcomeOfIntent,
   ownIntent,
@@ -33,10 +33,18 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
+  isSuccess,
   limitReason,
   settle,
 } from './run.outcome.js'
 import { TIME_LIMIT_TIMER, TURN_CANCEL_TIMER } from './run.timers.js'
+
+const turnCancelled = ({ attempt, generation }: RunContext, { at }: RunEvent) => ({
+  type: 'turn.cancelled' as const,
+  at,
+  attempt,
+  generation,
+})
 
 /** Effects are data for the run actor; the chart itself does nothing in the world. */
 const effect = <K extends keyof RunEffects>(_kind: K) => {
@@ -63,9 +71,10 @@ export const runSetup = setup({
     isWatchCurrent: ({ context, event }) => isWatchCurrent(context, event),
     isWatchCurrentOfInteractive: ({ context, event }) =>
       isWatchCurrent(context, event) && context.policy.isInteractive,
-    isSuccess: ({ context, event }) => isSuccessfulExit(context, event),
-    /** Whether a turn was done is said by the agent that was given it, not by its exit. */
-    isSuccessOfUndriven: ({ context, event }) => !context.policy.isDriven && isSuccessfulExit(context, event),
+    isSuccess: ({ context, event }) => {
+      const exit = exitOf(event)
+      return exit !== null && isExecutionOfAttempt(context, event) && isSuccess(exit, context)
+    },
     /** INV-7, P9: a failure that the host's rule lets the next candidate answer, there is one, and it has something to do. */
     isFallbackDue: ({ context, event }) =>
       isExecutionOfAttempt(context, event) &&
@@ -102,15 +111,9 @@ export const runSetup = setup({
     isTurnUncancelled: ({ context }) => !context.isTurnCancelling,
     isAgentUp: ({ context }) => isAgentUp(context),
     isAgentAwaited: ({ context }) => !isAgentUp(context),
-    /** K13: nobody has the turn that is to end, and nobody is to get it. */
-    isTurnCancelledUngiven: ({ context }) => context.isTurnCancelling && !isAgentUp(context),
-    isTurnCancelledUngivenOfInteractive: ({ context }) =>
-      context.isTurnCancelling && !isAgentUp(context) && context.policy.isInteractive,
     isTurnCancelUnheard: ({ context, event }) =>
       isCurrentTurn(context, event) && context.isTurnCancelling && !context.isTurnCancelHeard,
-    /** A run that is driven and was given no prompt: only its first turn can be missing. */
-    isPromptAwaited: ({ context }) =>
-      context.policy.isDriven && !context.policy.hasPrompt && context.generation === 1,
+    isTurnAwaited: ({ context }) => !context.isTurnOpen,
     /** The open turn waits for this launch; one that is told twice gives it once. */
     isDispatchDue: ({ context, event }) =>
       context.policy.isDriven && isExecutionOfAttempt(context, event) && !isAgentUp(context),
@@ -163,6 +166,7 @@ export const runSetup = setup({
     /** K11: the generation moves before each dispatch. */
     beginTurn: assign({
       generation: ({ context }) => context.generation + 1,
+      isTurnOpen: true,
       hasProgress: false,
       hasAdvised: false,
       openQuestions: 0,
@@ -174,42 +178,36 @@ export const runSetup = setup({
     /** A turn that ended: its result is kept until the next one begins. */
     endTurn: assign({
       result: ({ context, event }) => (event.type === 'turn.completed' ? event.result : context.result),
+      isTurnOpen: false,
       openQuestions: 0,
       isTurnCancelling: false,
       isTurnCancelHeard: false,
     }),
-    /** K13: whether the open turn is to end goes with it to the next candidate. */
     beginAttempt: assign({
       attempt: ({ context }) => context.attempt + 1,
       generation: ({ context }) => context.generation + 1,
+      isTurnOpen: ({ context }) => isTurnTakenUp(context),
       hasProgress: false,
       hasAdvised: false,
       openQuestions: 0,
+      isTurnCancelling: false,
       isTurnCancelHeard: false,
       freezeReport: null,
       exit: null,
       result: null,
     }),
+    /** K13: what was given to nobody is over at once. */
+    raiseTurnCancelled: raise(({ context, event }) => turnCancelled(context, event)),
     /** K13: the agent was asked to end its turn; past this it is freed without its answer. */
-    armTurnCancel: raise(
-      ({ context, event }) => ({
-        type: 'turn.cancelled' as const,
-        at: event.at,
-        attempt: context.attempt,
-        generation: context.generation,
-      }),
-      { delay: 'turnCancelGrace', id: TURN_CANCEL_TIMER },
-    ),
+    armTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+      delay: 'turnCancelGrace',
+      id: TURN_CANCEL_TIMER,
+    }),
     /** K13: the agent has heard; its prompt has so long to return. */
-    rearmTurnCancel: raise(
-      ({ context, event }) => ({
-        type: 'turn.cancelled' as const,
-        at: event.at,
-        attempt: context.attempt,
-        generation: context.generation,
-      }),
-      { delay: 'turnReturnGrace', id: TURN_CANCEL_TIMER },
-    ),
+    rearmTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+      delay: 'turnReturnGrace',
+      id: TURN_CANCEL_TIMER,
+    }),
     disarmTurnCancel: cancel(TURN_CANCEL_TIMER),
 
     // ── intents ────────────────────────────────────────────────────────────────────────────────

@@ -38,51 +38,43 @@ const limits = {
   },
 } as const
 
-type Next = '#run.work.open.accepted' | '#run.work.open.ready'
+const nextAttempt = {
+  guard: 'isFallbackDue',
+  target: '#run.work.open.accepted',
+  actions: ['beginAttempt', 'disarmTurnCancel'],
+} as const
 
-const nextAttempt = <N extends Next>(target: N) =>
-  ({ guard: 'isFallbackDue', target, actions: ['beginAttempt', 'disarmTurnCancel'] }) as const
-
-/** The natural ends of work that nobody asked to end; the next candidate takes up the open turn, or waits for one. */
-const naturalEnds = <N extends Next, S extends 'isSuccess' | 'isSuccessOfUndriven'>(next: N, success: S) =>
-  ({
-    'process.exited': [
-      { guard: success, target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
-      nextAttempt(next),
-      { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
-    ],
-    // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
-    'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-    'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-    'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
-  }) as const
+/** The natural ends of work that nobody asked to end. */
+const naturalEnds = {
+  'process.exited': [
+    { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
+    nextAttempt,
+    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
+  ],
+  // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
+  'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+  'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
+  'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
+} as const
 
 /** The agent cannot be given a prompt. One that has had its last is not asked any more. */
-const failedStarts = <N extends Next>(next: N) =>
-  ({
-    'process.launch-failed': [
-      nextAttempt(next),
-      { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
-    ],
-    'session.failed': [
-      { ...nextAttempt(next), actions: ['beginAttempt', 'disarmTurnCancel', 'announceDismissal'] },
-      {
-        guard: 'isFailureOfWork',
-        target: `${SETTLED}.failed`,
-        actions: ['settleFailed', 'announceDismissal'],
-      },
-    ],
-  }) as const
+const failedStarts = {
+  'process.launch-failed': [
+    nextAttempt,
+    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
+  ],
+  'session.failed': [
+    { ...nextAttempt, actions: [...nextAttempt.actions, 'announceDismissal'] },
+    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['settleFailed', 'announceDismissal'] },
+  ],
+} as const
 
-const endsOfTurn = {
-  ...naturalEnds('#run.work.open.accepted', 'isSuccessOfUndriven'),
-  ...failedStarts('#run.work.open.accepted'),
-} as const
-const endsBetweenTurns = {
-  ...naturalEnds('#run.work.open.ready', 'isSuccess'),
-  ...failedStarts('#run.work.open.ready'),
-} as const
-const endsAfterResult = naturalEnds('#run.work.open.accepted', 'isSuccess')
+const ofTurn = ({ context }: { context: { attempt: number; generation: number } }) => ({
+  attempt: context.attempt,
+  generation: context.generation,
+})
+
+const dispatch = { type: 'turn.dispatch', params: ofTurn } as const
 
 const turnEnds = {
   'turn.completed': [
@@ -118,17 +110,7 @@ const turnEnds = {
 const turnCancel = {
   'turn.cancel': {
     guard: 'isTurnUncancelled',
-    actions: [
-      'noteTurnCancel',
-      {
-        type: 'turn.abort',
-        params: ({ context }: { context: { attempt: number; generation: number } }) => ({
-          attempt: context.attempt,
-          generation: context.generation,
-        }),
-      },
-      'armTurnCancel',
-    ],
+    actions: ['noteTurnCancel', { type: 'turn.abort', params: ofTurn }, 'armTurnCancel'],
   },
   'turn.cancel-acknowledged': {
     guard: 'isTurnCancelUnheard',
@@ -145,14 +127,6 @@ const terminalNotice = {
   }),
 } as const
 
-const dispatch = {
-  type: 'turn.dispatch',
-  params: ({ context }: { context: { attempt: number; generation: number } }) => ({
-    attempt: context.attempt,
-    generation: context.generation,
-  }),
-} as const
-
 export const workRegion = runSetup.createStateConfig({
   description: 'What became of the work?',
   initial: 'open',
@@ -163,24 +137,17 @@ export const workRegion = runSetup.createStateConfig({
       states: {
         accepted: {
           description: 'Recorded; waiting for the first progress of this turn.',
-          always: [
-            { guard: 'isPromptAwaited', target: 'ready' },
-            { guard: 'isTurnCancelledUngivenOfInteractive', target: 'ready', actions: 'endTurn' },
-            {
-              guard: 'isTurnCancelledUngiven',
-              target: 'interrupting',
-              actions: ['endTurn', 'recordTurnCancelled', 'announceIntent'],
-            },
-          ],
+          always: { guard: 'isTurnAwaited', target: 'ready' },
           on: {
             ...intentCommands,
             ...limits,
-            ...endsOfTurn,
+            ...naturalEnds,
+            ...failedStarts,
             'process.launched': { guard: 'isDispatchDue', actions: dispatch },
             ...turnEnds,
             ...turnCancel,
             'turn.cancel': [
-              { guard: 'isAgentAwaited', actions: 'noteTurnCancel' },
+              { guard: 'isAgentAwaited', actions: 'raiseTurnCancelled' },
               turnCancel['turn.cancel'],
             ],
             'turn.progressed': { guard: 'isCurrentTurn', target: 'active', actions: 'noteProgress' },
@@ -199,7 +166,8 @@ export const workRegion = runSetup.createStateConfig({
           on: {
             ...intentCommands,
             ...limits,
-            ...endsOfTurn,
+            ...naturalEnds,
+            ...failedStarts,
             ...turnEnds,
             ...turnCancel,
             'person.asked': { guard: 'isCurrentTurn', actions: 'noteQuestion' },
@@ -246,7 +214,8 @@ export const workRegion = runSetup.createStateConfig({
           on: {
             ...intentCommands,
             ...limits,
-            ...endsBetweenTurns,
+            ...naturalEnds,
+            ...failedStarts,
             // An agent that is not there yet gets its prompt with the launch.
             'turn.started': [
               { guard: 'isAgentUp', target: 'accepted', actions: ['beginTurn', dispatch] },
@@ -272,7 +241,7 @@ export const workRegion = runSetup.createStateConfig({
             ...intentCommands,
             // O15: what the work has come to is there; only its process is over the limit.
             'limit.exceeded': resultStands,
-            ...endsAfterResult,
+            ...naturalEnds,
           },
           after: { exitGrace: resultStands },
         },

@@ -12,12 +12,8 @@ const policy = policyOf(featuresOf('one-shot, both hooks'))
 const order = { by: 'tester', reason: 'because', force: false }
 
 /** The snapshot after each event, and the delays of the timers that were set on the way, by the last word of their state. */
-const walk = (events: readonly (RunEvent | AnyEventObject)[]) => {
-  const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(
-    runMachine,
-    { policy },
-    { isTraced: false },
-  )
+const walk = (events: readonly (RunEvent | AnyEventObject)[], input = { policy }) => {
+  const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(runMachine, input, { isTraced: false })
   let { snapshot } = pure.first()
   const delays: [string, number][] = []
   for (const event of events) {
@@ -25,7 +21,7 @@ const walk = (events: readonly (RunEvent | AnyEventObject)[]) => {
     snapshot = step.snapshot
     for (const { id, delayMs } of step.timersSet) delays.push([id.split('.').at(-1) ?? '', delayMs])
   }
-  return { context: snapshot.context, delays }
+  return { context: snapshot.context, value: snapshot.value, delays }
 }
 
 const launched: readonly RunEvent[] = [
@@ -74,4 +70,58 @@ test("O6: an exit after the order is that order's end, with the real exit code k
   const ended: RunEvent = { type: 'process.exited', at: 4, exitCode: 0, signal: null, ...exit }
   const { outcome } = walk([...launched, { type: 'run.interrupt', at: 3, ...order }, ended]).context
   expect(outcome).toMatchObject({ status: 'interrupted', exitCode: 0, reason: 'because' })
+})
+
+const driven = { policy: policyOf(featuresOf('one-shot, driven, fallback, ask')) }
+const interactive = { policy: policyOf(featuresOf('interactive, ask, deliver hook')) }
+const ofTurn = { attempt: 1, generation: 1 } as const
+
+test('O6: an agent that exits with 0 in the middle of its turn has not done it, and the outcome says so', () => {
+  const ended: RunEvent = { type: 'process.exited', at: 3, exitCode: 0, signal: null, ...exit }
+  const { outcome } = walk([...launched, ended], driven).context
+  const message = 'exited with code 0 before its turn was complete'
+  expect(outcome).toMatchObject({ status: 'failed', exitCode: 0, message })
+})
+
+test('O6: an exit with 0 after a result that speaks of failure is the failure that the agent reported', () => {
+  const completed: RunEvent = { type: 'turn.completed', at: 3, ...ofTurn, result: { isOk: false } }
+  const ended: RunEvent = { type: 'process.exited', at: 4, exitCode: 0, signal: null, ...exit }
+  const { outcome } = walk([...launched, completed, ended], driven).context
+  expect(outcome).toMatchObject({ status: 'failed', exitCode: 0, message: 'the agent reported a failure' })
+})
+
+test('K13: a turn is freed at its limit and 2 s, or 2 s after the agent has answered', () => {
+  const cancel: RunEvent = { type: 'turn.cancel', at: 3 }
+  const heard: RunEvent = { type: 'turn.cancel-acknowledged', at: 4, ...ofTurn }
+  const { delays, value } = walk([...launched, cancel, heard, heard], interactive)
+  expect(delays).toEqual([
+    ['turn-cancel', interactive.policy.turnCancelMs + 2_000],
+    ['turn-cancel', 2_000],
+  ])
+  expect(value).toMatchObject({ work: { open: 'accepted' } })
+  const freed: RunEvent = { type: 'turn.cancelled', at: 5, ...ofTurn }
+  expect(walk([...launched, cancel, heard, freed], interactive).value).toMatchObject({
+    work: { open: 'ready' },
+    process: 'alive',
+  })
+})
+
+test('K13: a turn that was asked to end does not begin again with the next candidate', () => {
+  const { policy: both } = driven
+  const cancel: RunEvent = { type: 'turn.cancel', at: 3 }
+  const failed: RunEvent = {
+    type: 'process.exited',
+    at: 4,
+    exitCode: 7,
+    signal: null,
+    ...exit,
+    isFallbackEligible: true,
+  }
+  const events = [...launched, cancel, failed]
+  expect(walk(events, { policy: { ...both, isInteractive: true } })).toMatchObject({
+    value: { work: { open: 'ready' }, process: 'waiting' },
+    context: { attempt: 2 },
+  })
+  // A run of one turn has nothing else for it.
+  expect(walk(events, driven).context.outcome).toMatchObject({ status: 'failed', exitCode: 7 })
 })

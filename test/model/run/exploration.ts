@@ -14,23 +14,37 @@ import type { Mode } from './offers.js'
 
 const MAX_STATES = 20_000
 
-/** Each feature on and off, one-shot and interactive, with and without a second candidate. */
-export const POLICIES: Readonly<Record<string, Features>> = {
-  'one-shot, both hooks': policy(false, 1, false, true, true, false),
-  'one-shot, fallback, ask, time limit': policy(false, 2, true, false, false, true),
-  'interactive, ask, deliver hook, time limit': policy(true, 1, true, false, true, true),
-  'interactive, fallback, finalize hook': policy(true, 2, false, true, false, false),
+const PLAIN: Features = {
+  isInteractive: false,
+  isDriven: false,
+  hasPrompt: false,
+  candidates: 1,
+  canAsk: false,
+  hasFinalize: false,
+  hasDeliver: false,
+  isTimeLimited: false,
 }
+const DRIVEN: Features = { ...PLAIN, isDriven: true, hasPrompt: true }
+const INTERACTIVE: Features = { ...DRIVEN, isInteractive: true }
 
-function policy(
-  isInteractive: boolean,
-  candidates: number,
-  canAsk: boolean,
-  hasFinalize: boolean,
-  hasDeliver: boolean,
-  isTimeLimited: boolean,
-): Features {
-  return { isInteractive, candidates, canAsk, hasFinalize, hasDeliver, isTimeLimited }
+/** Each feature on and off; one-shot and interactive, driven or not, with and without a first prompt and a second candidate. */
+export const POLICIES: Readonly<Record<string, Features>> = {
+  'one-shot, both hooks': { ...PLAIN, hasFinalize: true, hasDeliver: true },
+  'one-shot, fallback, time limit': { ...PLAIN, candidates: 2, isTimeLimited: true },
+  'one-shot, driven, fallback, ask': { ...DRIVEN, candidates: 2, canAsk: true },
+  'one-shot, prompt to come, fallback': { ...DRIVEN, hasPrompt: false, candidates: 2 },
+  'interactive, ask, deliver hook, time limit': {
+    ...INTERACTIVE,
+    canAsk: true,
+    hasDeliver: true,
+    isTimeLimited: true,
+  },
+  'interactive, prompt to come, fallback, finalize hook': {
+    ...INTERACTIVE,
+    hasPrompt: false,
+    candidates: 2,
+    hasFinalize: true,
+  },
 }
 
 export const featuresOf = (name: string): Features => {
@@ -55,7 +69,7 @@ export const exploreRun = (model: RunModel, options: Partial<ExploreOptions> = {
   explore(model, { maxStates: MAX_STATES, ...options })
 
 /** The worlds without law that are explored: of each feature one that is on, and one that is off. */
-const LAWLESS = ['one-shot, both hooks', 'interactive, fallback, finalize hook']
+const LAWLESS = ['one-shot, both hooks', 'interactive, prompt to come, fallback, finalize hook']
 
 export const exploreLawless = (): readonly RunExploration[] =>
   Object.entries(POLICIES)

@@ -4,7 +4,6 @@ import type { Violation } from '../explorer.js'
 import { ROBUST } from '../explorer.js'
 import { isSame } from './checks/check.js'
 import { exploreRun, featuresOf, modelOf, POLICIES } from './exploration.js'
-import type { RunExploration } from './liveness.js'
 import type { RunModel } from './model.js'
 import type { Mutant } from './mutants.js'
 import type { RunEdge } from './node.js'
@@ -74,20 +73,27 @@ const tryUses = (models: Models, uses: readonly Use[]): Violation | null => {
   return null
 }
 
-const exploreAll = (models: Models): Violation | null => {
-  for (const policy of Object.keys(POLICIES)) {
+/** Those first under which the faulty part is used. */
+const policiesFor = ({ uses }: Mutant): readonly string[] => [
+  ...new Set([...(uses ?? []).map(({ policy }) => policy), ...Object.keys(POLICIES)]),
+]
+
+const exploreAll = (models: Models, policies: readonly string[]): Violation | null => {
+  for (const policy of policies) {
     const [violation] = exploreRun(models(policy), { stopAt: () => true }).violations
     if (violation !== undefined) return violation
   }
   return null
 }
 
-/** Whether the faulty chart does what the chart does on every edge that can meet the fault. Then it reaches the same nodes, too. */
+/** Whether the faulty chart begins as the chart does, and does the same on every edge that can meet the fault. Then it reaches the same nodes, too. */
 const isNoDifferent = (mutant: Mutant, models: Models, { explorations }: Uses): boolean => {
-  const isSameIn = (policy: string, { nodes }: RunExploration): boolean => {
+  const isSameIn = (policy: string): boolean => {
+    const nodes = explorations.get(policy)?.nodes ?? []
     const faulty = models(policy)
     const right = modelOf('legal', policy, featuresOf(policy))
     const machine = mutant.machine()
+    if (right.keyOf(right.initial) !== faulty.keyOf(faulty.initial)) return false
     return nodes.every((node) => {
       const offers = right.offersAt(node).filter(({ event }) => mutant.concerns(node, event.type))
       if (offers.length === 0) return true
@@ -97,7 +103,7 @@ const isNoDifferent = (mutant: Mutant, models: Models, { explorations }: Uses): 
       )
     })
   }
-  return [...explorations].every(([policy, exploration]) => isSameIn(policy, exploration))
+  return policiesFor(mutant).every(isSameIn)
 }
 
 /** Kills with the checks given, or with all. */
@@ -112,6 +118,6 @@ export const hunt = (mutant: Mutant, uses: Uses, checks?: RunModel['checks']): V
   const found = tryUses(models, mutant.uses ?? [])
   if (found !== null) return verdict('killed', found)
   if (mutant.uses !== null && isNoDifferent(mutant, models, uses)) return verdict('no difference')
-  const late = exploreAll(models)
+  const late = exploreAll(models, policiesFor(mutant))
   return late === null ? verdict('survived') : verdict('killed', late)
 }

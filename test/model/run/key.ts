@@ -19,14 +19,16 @@ const resultKey = (result: TurnResult | null): string => (result === null ? '-' 
 const turnKey = (node: RunNode): string => {
   const { context, notes } = node
   if (!isOpen(node) || isEnding(node)) return ''
-  const results = resultKey(context.result) + String(notes.result)
-  if (!isTurnOpen(node)) return results
-  const { hasProgress, hasAdvised, openQuestions, isTurnCancelling } = context
+  const isUp = bit(context.launchedAttempt === context.attempt)
+  const results = resultKey(context.result) + String(notes.result) + isUp
+  if (!isTurnOpen(node)) return results + bit(context.isFinished) + bit(notes.isFinished)
+  const { hasProgress, hasAdvised, openQuestions, isTurnCancelling, isTurnCancelHeard } = context
   return [
     results,
-    bit(hasProgress) + bit(hasAdvised) + bit(isTurnCancelling),
+    bit(hasProgress) + bit(hasAdvised) + bit(isTurnCancelling) + bit(isTurnCancelHeard),
     Math.min(openQuestions, QUESTIONS_MAX),
-    bit(notes.hasProgress) + bit(notes.hasAdvised) + bit(notes.isTurnCancelling),
+    bit(notes.hasProgress) + bit(notes.hasAdvised),
+    bit(notes.isTurnCancelling) + bit(notes.isTurnCancelHeard),
     Math.min(notes.questions, QUESTIONS_MAX),
   ].join()
 }

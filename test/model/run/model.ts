@@ -11,7 +11,7 @@ import type { RunMachine } from '../../../src/machines/run/run.machine.js'
 import type { Check, Model } from '../explorer.js'
 import { PureMachine } from '../pure-machine.js'
 import type { PureStep, Timer } from '../pure-machine.js'
-import { initialNotes, initialWorld, isEnding, isOpen, isTurnOpen, viewOf } from './node.js'
+import { initialNotes, initialWorld, isAgentUp, isEnding, isOpen, isTurnOpen, viewOf } from './node.js'
 import type { Notes, RunEdge, RunNode, RunOffer, RunSnapshot, World } from './node.js'
 import { keyOf } from './key.js'
 import { offersAt } from './offers.js'
@@ -34,7 +34,7 @@ const UNASKED = { termGraceReason: null, isForeground: false, maxOutputBytes: nu
 
 export type Features = Pick<
   RunPolicy,
-  'isInteractive' | 'candidates' | 'canAsk' | 'hasFinalize' | 'hasDeliver'
+  'isInteractive' | 'isDriven' | 'hasPrompt' | 'candidates' | 'canAsk' | 'hasFinalize' | 'hasDeliver'
 > & { readonly isTimeLimited: boolean }
 
 export const policyOf = ({ isTimeLimited, ...features }: Features): RunPolicy => ({
@@ -115,7 +115,7 @@ const noteFreeze = (notes: Notes, before: RunNode, event: RunEvent): Notes => {
 
 const noteTurn = (notes: Notes, before: RunNode, { event, isStale }: RunOffer): Notes => {
   if (isStale || !isTurnOpen(before)) return notes
-  const over = { questions: 0, isTurnCancelling: false }
+  const over = { questions: 0, isTurnCancelling: false, isTurnCancelHeard: false }
   switch (event.type) {
     case 'turn.progressed':
       return { ...notes, hasProgress: true }
@@ -126,7 +126,10 @@ const noteTurn = (notes: Notes, before: RunNode, { event, isStale }: RunOffer): 
         ? notes
         : { ...notes, questions: Math.max(0, notes.questions - 1) }
     case 'turn.cancel':
-      return { ...notes, isTurnCancelling: true }
+      // A turn that no agent has is over at once.
+      return isAgentUp(before) ? { ...notes, isTurnCancelling: true } : { ...notes, ...over }
+    case 'turn.cancel-acknowledged':
+      return { ...notes, isTurnCancelHeard: notes.isTurnCancelling }
     case 'turn.completed':
       return {
         ...notes,
@@ -147,6 +150,7 @@ const FRESH_TURN = {
   hasAdvised: false,
   questions: 0,
   isTurnCancelling: false,
+  isTurnCancelHeard: false,
   result: null,
 } as const
 
@@ -156,6 +160,7 @@ const notesAfter = (before: RunNode, offer: RunOffer, step: PureStep<RunSnapshot
   const isExit = event.type === 'process.exited' && !offer.isStale
   if (isExit) notes = { ...notes, exit: { exitCode: event.exitCode, signal: event.signal } }
   const { attempt } = step.snapshot.context
+  if (event.type === 'run.finish' && before.work === 'open.ready') notes = { ...notes, isFinished: true }
   const isNewTurn = event.type === 'turn.started' && before.work === 'open.ready'
   if (isNewTurn || attempt > before.context.attempt) notes = { ...notes, ...FRESH_TURN }
   for (const { type, params } of step.effects) {
@@ -204,7 +209,10 @@ export interface RunModelOptions {
   readonly lostEffect?: string | undefined
 }
 
-export type RunModel = Model<RunNode, RunOffer, RunEdge>
+export interface RunModel extends Model<RunNode, RunOffer, RunEdge> {
+  /** Transitions that the chart takes on its beginning, where they are traced. */
+  readonly firstTaken: readonly string[]
+}
 
 export const runModel = ({
   name,
@@ -218,6 +226,7 @@ export const runModel = ({
   const input = { policy: policyOf(features) }
   const pure = new PureMachine<RunSnapshot, RunEvent | AnyEventObject>(machine, input, { isTraced })
   const first = pure.first()
+  const firstTaken = pure.taken
   const world = {
     ...initialWorld,
     isAdmissionAsked: first.effects.some(({ type }) => type === 'admission.request'),
@@ -232,6 +241,7 @@ export const runModel = ({
   return {
     name,
     initial,
+    firstTaken,
     checks,
     keyOf,
     offersAt: (node) => offersAt(node, mode),

@@ -34,6 +34,10 @@ export interface Notes {
   /** The agent said that the turn is complete, and how; null while the turn is open. */
   readonly result: 'ok' | 'not-ok' | 'unsaid' | null
   readonly isTurnCancelling: boolean
+  /** The agent has answered that the turn is to end. */
+  readonly isTurnCancelHeard: boolean
+  /** The host has said that no further prompt will come. */
+  readonly isFinished: boolean
   /** An advisory notice was raised and not withdrawn. */
   readonly isAdvised: boolean
   /** Who wants the run frozen. */
@@ -83,6 +87,8 @@ export const initialNotes: Notes = {
   questions: 0,
   result: null,
   isTurnCancelling: false,
+  isTurnCancelHeard: false,
+  isFinished: false,
   isAdvised: false,
   freeze: null,
   exit: null,
@@ -104,6 +110,9 @@ export const isSettled = ({ work }: RunNode): boolean => work.startsWith('settle
 /** A turn is open: a prompt was given and its completion has not come. */
 export const isTurnOpen = ({ work }: RunNode): boolean =>
   work === 'open.accepted' || work.startsWith('open.active.')
+/** An agent is there for the work to speak to. */
+export const isAgentUp = ({ world, context }: RunNode): boolean =>
+  world.execution === 'up' && context.attempt === context.executionAttempt
 export const isEnding = ({ context }: RunNode): boolean => context.intent !== null
 const isDelivered = ({ delivery }: RunNode): boolean => delivery === 'delivered' || delivery === 'suppressed'
 /** Settled, confirmed and delivered: nothing of the run will ever happen again. */

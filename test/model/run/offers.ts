@@ -9,7 +9,7 @@ import type { AnyEventObject } from 'xstate'
 import type { ExitStatus, RunContext, TurnStamp } from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
 import { standsStill } from '../../../src/machines/run/run.timers.js'
-import type { RunNode, RunOffer } from './node.js'
+import type { ExecutionPhase, RunNode, RunOffer } from './node.js'
 
 /** `legal`: facts come only when the world gives cause for them. `anything`: every fact in every state. */
 export type Mode = 'legal' | 'anything'
@@ -51,6 +51,7 @@ const commands = (): Entry[] => [
       nature: 'command',
     })),
   ),
+  { label: 'run.finish', draft: { type: 'run.finish' }, nature: 'command' },
   { label: 'turn.started', draft: { type: 'turn.started' }, nature: 'command' },
   { label: 'turn.cancel', draft: { type: 'turn.cancel' }, nature: 'command' },
 ]
@@ -77,6 +78,7 @@ const turnFacts = ({ attempt, generation }: RunContext, isPossible: boolean): En
       fact('turn.progressed', { type: 'turn.progressed', ...stamp }),
       fact('turn.completed ok', { type: 'turn.completed', ...stamp, result: { isOk: true, text: 'done' } }),
       fact('turn.completed not-ok', { type: 'turn.completed', ...stamp, result: { isOk: false } }),
+      fact('turn.cancel-acknowledged', { type: 'turn.cancel-acknowledged', ...stamp }),
       fact('turn.cancelled', { type: 'turn.cancelled', ...stamp }),
       fact('person.asked', { type: 'person.asked', ...stamp }),
       fact('person.answered', { type: 'person.answered', ...stamp }),
@@ -135,7 +137,15 @@ const exits = (attempt: number): { label: string; draft: Draft }[] =>
 /** The process actor's facts of one attempt, by the phase of the execution in which each may come. */
 const processFacts = (
   attempt: number,
-  may: { launch: boolean; exit: boolean; go: boolean; survive: boolean; fail: boolean; freeze: boolean },
+  may: {
+    launch: boolean
+    talk: boolean
+    exit: boolean
+    go: boolean
+    survive: boolean
+    fail: boolean
+    freeze: boolean
+  },
   mark: string,
   isStale: boolean,
 ): Entry[] => {
@@ -152,6 +162,14 @@ const processFacts = (
     ...BOTH.flatMap((isFallbackEligible) =>
       fact(may.launch, `process.launch-failed${isFallbackEligible ? ' eligible' : ''}`, {
         ...failure,
+        isFallbackEligible,
+      }),
+    ),
+    ...BOTH.flatMap((isFallbackEligible) =>
+      fact(may.talk, `session.failed${isFallbackEligible ? ' eligible' : ''}`, {
+        type: 'session.failed',
+        attempt,
+        message: 'no handshake',
         isFallbackEligible,
       }),
     ),
@@ -175,8 +193,21 @@ const processFacts = (
   ]
 }
 
-const ALL = { launch: true, exit: true, go: true, survive: true, fail: true, freeze: true }
-const NONE = { launch: false, exit: false, go: false, survive: false, fail: false, freeze: false }
+/** What was said of an execution before, and is heard again or late. */
+const LATE: Readonly<Partial<Record<ExecutionPhase, readonly string[]>>> = {
+  up: ['process.launched'],
+  members: ['process.launched', 'session.failed'],
+}
+const ALL = { launch: true, talk: true, exit: true, go: true, survive: true, fail: true, freeze: true }
+const NONE = {
+  launch: false,
+  talk: false,
+  exit: false,
+  go: false,
+  survive: false,
+  fail: false,
+  freeze: false,
+}
 
 const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
   const { executionAttempt } = node.context
@@ -193,6 +224,7 @@ const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
   const isThere = execution === 'up' || execution === 'members'
   const may = {
     launch: execution === 'starting',
+    talk: execution === 'up',
     exit: execution === 'up',
     go: true,
     survive: isThere && (node.process === 'kill-sent' || node.process === 'unconfirmed'),
@@ -201,8 +233,12 @@ const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
     freeze: isThere,
   }
   const again = execution === 'members' ? exits(executionAttempt).filter(isWithMembers) : []
+  const late = processFacts(executionAttempt, NONE, ' told late', true).filter(({ draft: { type } }) =>
+    LATE[execution]?.includes(type),
+  )
   return [
     ...processFacts(executionAttempt, may, '', false),
+    ...late,
     ...again.map(({ label, draft }): Entry => ({ label: `${label} again`, draft, nature: 'fact' })),
     ...others,
   ]

@@ -9,14 +9,14 @@ import type { RunMachine } from '../../../src/machines/run/run.machine.js'
 import { exploreRun, modelOf, POLICIES } from './exploration.js'
 import { provide } from './model.js'
 import type { RunExploration } from './liveness.js'
-import type { RunEdge, RunNode } from './node.js'
+import type { RunNode } from './node.js'
 
-/** An edge on which a part was used. */
+/** An edge on which a part was used, or the beginning. */
 export interface Use {
   readonly policy: string
   readonly node: RunNode
   readonly event: string
-  /** Labels of the offers to take, from the initial node. */
+  /** Labels of the offers to take, from the initial node; none: it is used before any. */
   readonly path: () => readonly string[]
 }
 
@@ -27,6 +27,8 @@ export interface Uses {
   /** By guard and answer: `isForcedNow = true`. */
   readonly ofAnswer: ReadonlyMap<string, readonly Use[]>
 }
+
+const BEGINNING = 'xstate.init'
 
 type Guard = (args: unknown, params: unknown) => boolean
 
@@ -43,36 +45,19 @@ const withWitness = (witness: (guard: string, answer: boolean) => void): RunMach
   return provide({ guards: Object.fromEntries(guards) as Record<string, unknown> })
 }
 
-interface Found {
-  readonly edge: RunEdge
-  readonly index: () => number
-}
-
 /** For each part, the first edge of each kind: the exploration goes breadth first, so the first is the nearest. */
 class Ledger {
-  readonly #found = new Map<string, Map<string, Found>>()
+  readonly #found = new Map<string, Map<string, Use>>()
 
-  note(part: string, edge: RunEdge, index: () => number): void {
-    const places = this.#found.get(part) ?? new Map<string, Found>()
+  note(part: string, use: Use): void {
+    const places = this.#found.get(part) ?? new Map<string, Use>()
     this.#found.set(part, places)
-    const place = `${edge.before.work} ${edge.before.process} ${edge.offer.event.type}`
-    if (!places.has(place)) places.set(place, { edge, index })
+    const place = `${use.node.work} ${use.node.process} ${use.event}`
+    if (!places.has(place)) places.set(place, use)
   }
 
-  addTo(uses: Map<string, Use[]>, policy: string, exploration: RunExploration): void {
-    for (const [part, places] of this.#found) {
-      const known = uses.get(part) ?? []
-      uses.set(part, known)
-      for (const { edge, index } of places.values()) {
-        const { before: node, offer } = edge
-        known.push({
-          policy,
-          node,
-          event: offer.event.type,
-          path: () => [...exploration.pathTo(index()), offer.label],
-        })
-      }
-    }
+  addTo(uses: Map<string, Use[]>): void {
+    for (const [part, places] of this.#found) uses.set(part, [...(uses.get(part) ?? []), ...places.values()])
   }
 }
 
@@ -86,22 +71,25 @@ export const exploreLegal = (): Uses => {
     const given = new Set<string>()
     const machine = withWitness((guard, answer) => given.add(`${guard} = ${answer}`))
     const model = modelOf('legal', policy, features, { machine, isTraced: true })
-    const indexes = new Map<RunNode, number>()
+    const note = (taken: readonly string[], use: Use): void => {
+      for (const name of taken) transitions.note(name, use)
+      for (const answer of given) answers.note(answer, use)
+    }
+    note(model.firstTaken, { policy, node: model.initial, event: BEGINNING, path: () => [] })
+    const pathTo = (node: RunNode): readonly string[] => exploration.pathTo(exploration.nodes.indexOf(node))
     const exploration = exploreRun({
       ...model,
       take: (node, offer) => {
         given.clear()
         const edge = model.take(node, offer)
-        const index = (): number => indexes.get(node) ?? 0
-        for (const name of edge.taken) transitions.note(name, edge, index)
-        for (const answer of given) answers.note(answer, edge, index)
+        const { label, event } = offer
+        note(edge.taken, { policy, node, event: event.type, path: () => [...pathTo(node), label] })
         return edge
       },
     })
-    exploration.nodes.forEach((node, index) => indexes.set(node, index))
     explorations.set(policy, exploration)
-    transitions.addTo(ofTransition, policy, exploration)
-    answers.addTo(ofAnswer, policy, exploration)
+    transitions.addTo(ofTransition)
+    answers.addTo(ofAnswer)
   }
   return { explorations, ofTransition, ofAnswer }
 }

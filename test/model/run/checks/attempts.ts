@@ -1,6 +1,6 @@
 /** How an attempt ends by itself, what comes after it, and how the outcome reaches the host. These need a legal world. */
 import type { ExitStatus } from '../../../../src/machines/run/run.context.js'
-import { isOpen } from '../node.js'
+import { isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
 import { effectsOf, isInert, isOver, isSame, onChange, onEvent, onTimer, settlesIn } from './check.js'
 import type { RunCheck } from './check.js'
@@ -13,19 +13,29 @@ const isAwaited = (node: RunNode): boolean =>
   node.context.attempt === node.context.executionAttempt &&
   node.world.execution !== 'members'
 
-const isSuccess = ({ notes }: RunNode, { exitCode }: Ending): boolean =>
-  exitCode === 0 && notes.result !== 'not-ok'
+/** An agent that was given a turn by its protocol has not done it by exiting. */
+const isCutShort = (node: RunNode): boolean => isTurnOpen(node) && node.context.policy.isDriven
 
-const isFallback = (node: RunNode, ending: Ending): boolean =>
-  !isSuccess(node, ending) &&
-  ending.isFallbackEligible &&
-  node.context.attempt < node.context.policy.candidates
+const isSuccess = (node: RunNode, { exitCode }: Ending): boolean =>
+  exitCode === 0 && node.notes.result !== 'not-ok' && !isCutShort(node)
+
+/** P9; and a run that was told to finish, or whose only turn was told to end, has nothing for a next candidate. */
+const isFallback = (node: RunNode, ending: Ending): boolean => {
+  const { policy, attempt } = node.context
+  const { isFinished, isTurnCancelling } = node.notes
+  const hasWork = !isFinished && (policy.isInteractive || !isTurnCancelling)
+  return !isSuccess(node, ending) && ending.isFallbackEligible && hasWork && attempt < policy.candidates
+}
 
 const isExitOf = (node: RunNode, { exitCode, signal }: ExitStatus): boolean =>
   isSame({ exitCode, signal }, node.notes.exit ?? { exitCode: null, signal: null })
 
-const isNextAttempt = ({ before, after }: RunEdge): boolean =>
-  after.context.attempt === before.context.attempt + 1 && after.work === 'open.accepted'
+/** The next candidate takes up the turn, unless none is open, or it was asked to end (K13). */
+const isNextAttempt = ({ before, after }: RunEdge): boolean => {
+  const isWithoutTurn = before.work === 'open.ready' || before.notes.isTurnCancelling
+  const work = isWithoutTurn ? 'open.ready' : 'open.accepted'
+  return after.context.attempt === before.context.attempt + 1 && after.work === work
+}
 
 const firstDelivery = ({ context }: RunNode): string => {
   const { hasFinalize, hasDeliver } = context.policy
@@ -64,6 +74,23 @@ const attempts: readonly RunCheck[] = [
       const { outcome } = after.context
       const isTold =
         outcome?.reason === 'launch-failed' && outcome.code === 'ENOENT' && outcome.message === event.message
+      return after.work === 'settled.failed' && isTold
+    },
+  ),
+  onEvent(
+    'P9',
+    'an agent that cannot be spoken to is the next candidate, or the failure of the run; after its result it is neither',
+    ['session.failed'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (!isAwaited(before) || before.work === 'open.finishing') return isInert(edge)
+      if (after.process !== 'term-sent') return false
+      if (isFallback(before, event)) return isNextAttempt(edge)
+      const { outcome } = after.context
+      const isTold =
+        outcome?.reason === 'session' &&
+        outcome.code === 'session-failed' &&
+        outcome.message === event.message
       return after.work === 'settled.failed' && isTold
     },
   ),

@@ -1,7 +1,16 @@
 /** Turns, watchdogs and pauses. These need a legal world. */
-import { isOpen, isTurnOpen } from '../node.js'
+import { isAgentUp, isOpen, isTurnOpen } from '../node.js'
 import type { RunEdge, RunNode } from '../node.js'
-import { isInert, isOver, isProcessUntouched, isSame, onChange, onEvent, settlesIn } from './check.js'
+import {
+  effectsOf,
+  isInert,
+  isOver,
+  isProcessUntouched,
+  isSame,
+  onChange,
+  onEvent,
+  settlesIn,
+} from './check.js'
 import type { RunCheck } from './check.js'
 
 const WATCHES = ['watchdog.silent', 'watchdog.exhausted', 'watchdog.completion-silent'] as const
@@ -22,6 +31,13 @@ const isEndedByForce = ({ before, after }: RunEdge, kind: string): boolean => {
   return intent?.kind === kind && intent.force && after.process === process
 }
 
+/** The outcome says so, and a notice tells people. */
+const isToldAtLast = ({ before, after, effects }: RunEdge, text: string): boolean => {
+  const { generation } = before.context
+  const notice = { type: 'notice.raise', params: { kind: 'terminal', text, generation } }
+  return after.context.outcome?.message === text && effects.some((effect) => isSame(effect, notice))
+}
+
 const endState = ({ context }: RunNode): string =>
   context.policy.isInteractive ? 'open.ready' : 'open.finishing'
 
@@ -37,13 +53,9 @@ const watchdogs: readonly RunCheck[] = [
     'silence since the start of a turn settles never-started and ends the tree',
     ['watchdog.silent'],
     (edge) => {
-      const { before, after, effects } = edge
+      const { before, after } = edge
       if (isWatchBlind(before) || before.notes.hasProgress) return true
-      const { generation } = before.context
-      const text = 'Agent produced no output since start'
-      const notice = { type: 'notice.raise', params: { kind: 'terminal', text, generation } }
-      const isTold =
-        after.context.outcome?.message === text && effects.some((effect) => isSame(effect, notice))
+      const isTold = isToldAtLast(edge, 'Agent produced no output since start')
       return after.work === 'settled.failed-never-started' && isTold && isEndedByForce(edge, 'never-started')
     },
   ),
@@ -77,7 +89,8 @@ const watchdogs: readonly RunCheck[] = [
       const { before, after } = edge
       if (isWatchBlind(before)) return true
       if (!before.work.startsWith('open.active.')) return isInert(edge)
-      return after.work === 'settled.failed-stalled' && isEndedByForce(edge, 'stalled')
+      const isTold = isToldAtLast(edge, 'Agent stopped making progress')
+      return after.work === 'settled.failed-stalled' && isTold && isEndedByForce(edge, 'stalled')
     },
   ),
   onEvent(
@@ -85,12 +98,20 @@ const watchdogs: readonly RunCheck[] = [
     'a completion that stays open and silent closes the turn',
     ['watchdog.completion-silent'],
     (edge) => {
-      return (
-        isWatchBlind(edge.before) || (edge.after.work === endState(edge.before) && isProcessUntouched(edge))
-      )
+      const { before, after } = edge
+      if (isWatchBlind(before)) return true
+      return after.work === endState(before) && after.process === before.process
     },
   ),
 ]
+
+/** K13: what was given to nobody is over at once, and nobody is asked. */
+const isTurnOverUngiven = (edge: RunEdge): boolean => {
+  const { after } = edge
+  if (effectsOf(edge, 'turn.').length > 0) return false
+  if (after.context.policy.isInteractive) return after.work === 'open.ready' && isProcessUntouched(edge)
+  return after.context.intent?.kind === 'interrupt' && !isTurnOpen(after)
+}
 
 const turns: readonly RunCheck[] = [
   onEvent('K1', 'progress of the open turn is taken', ['turn.progressed'], (edge) => {
@@ -107,7 +128,7 @@ const turns: readonly RunCheck[] = [
     return (
       after.work === endState(before) &&
       isSame(after.context.result, event.result) &&
-      isProcessUntouched(edge)
+      after.process === before.process
     )
   }),
   onEvent('K13', 'a cancelled turn ends the turn, not the run', ['turn.cancelled'], (edge) => {
@@ -119,17 +140,58 @@ const turns: readonly RunCheck[] = [
   onEvent('K13', 'a turn is asked to end once, and who asks again joins', ['turn.cancel'], (edge) => {
     const { before, after, effects } = edge
     if (!isTurnOpen(before) || before.notes.isTurnCancelling) return isInert(edge)
+    if (!isAgentUp(before)) return isTurnOverUngiven(edge)
     const abort = { type: 'turn.abort', params: turnIn(before) }
     return after.work === before.work && isSame(effects, [abort]) && after.timers.has('turn-cancel')
   }),
+  onEvent(
+    'K13',
+    "the agent's answer that its turn is to end is heard once, and its prompt is given its time",
+    ['turn.cancel-acknowledged'],
+    (edge) => {
+      const { before, after, effects } = edge
+      const { isTurnCancelling, isTurnCancelHeard } = before.notes
+      if (!isTurnOpen(before) || !isTurnCancelling || isTurnCancelHeard) return isInert(edge)
+      const isRearmed = after.timers.get('turn-cancel') !== before.timers.get('turn-cancel')
+      return after.work === before.work && effects.length === 0 && isRearmed
+    },
+  ),
   onEvent('K11', 'a new turn gets a new generation before its dispatch', ['turn.started'], (edge) => {
     const { before, after, effects } = edge
     if (before.work !== 'open.ready') return isInert(edge)
-    const dispatch = { type: 'turn.dispatch', params: turnIn(after) }
+    const dispatch = isAgentUp(before) ? [{ type: 'turn.dispatch', params: turnIn(after) }] : []
     const isFresh =
       after.context.result === null && !after.context.hasProgress && !after.context.isTurnCancelling
-    return after.work === 'open.accepted' && isFresh && isSame(effects, [dispatch])
+    return after.work === 'open.accepted' && isFresh && isSame(effects, dispatch)
   }),
+  onChange('K11', 'whether a turn is open is remembered as it is', ({ after }) => {
+    return !isOpen(after) || isOver(after) || after.context.isTurnOpen === isTurnOpen(after)
+  }),
+  onChange('K11', 'a driven run has no turn before it has a prompt', ({ after }) => {
+    const { policy, generation, attempt } = after.context
+    return !isTurnOpen(after) || !policy.isDriven || policy.hasPrompt || generation > attempt
+  }),
+  onChange('K11', 'a driven turn is given to its agent once, when both are there', (edge) => {
+    const { before, after } = edge
+    const isGiven = (node: RunNode): boolean => isTurnOpen(node) && isAgentUp(node)
+    const isSameTurn = isGiven(before) && isSame(turnIn(before), turnIn(after))
+    const isDue = after.context.policy.isDriven && isGiven(after) && !isSameTurn
+    const dispatch = { type: 'turn.dispatch', params: turnIn(after) }
+    return isSame(effectsOf(edge, 'turn.dispatch'), isDue ? [dispatch] : [])
+  }),
+  onEvent(
+    'P3',
+    'a run that is told to finish between turns is done with its agent, or without one',
+    ['run.finish'],
+    (edge) => {
+      const { before, after } = edge
+      if (before.work !== 'open.ready') return isInert(edge)
+      if (isAgentUp(before)) return after.work === 'open.finishing' && after.process === before.process
+      const { outcome, intent } = after.context
+      const isTold = outcome?.reason === 'finished' && intent?.kind === 'finished' && !intent.force
+      return after.work === 'settled.completed' && isTold
+    },
+  ),
   onChange(
     'K11',
     'a generation begins with a turn or an attempt, and with nothing else',
@@ -141,10 +203,11 @@ const turns: readonly RunCheck[] = [
   ),
   onChange('K5', 'what the turn has seen is what the facts told', ({ after }) => {
     if (!isTurnOpen(after)) return true
-    const { hasProgress, hasAdvised, openQuestions, isTurnCancelling, result } = after.context
-    const { notes } = after
-    const seen = [hasProgress, hasAdvised, openQuestions, isTurnCancelling, result]
-    return isSame(seen, [notes.hasProgress, notes.hasAdvised, notes.questions, notes.isTurnCancelling, null])
+    const { context, notes } = after
+    const { hasProgress, hasAdvised, openQuestions, isTurnCancelling, isTurnCancelHeard, result } = context
+    const seen = [hasProgress, hasAdvised, openQuestions, isTurnCancelling, isTurnCancelHeard, result]
+    const told = [notes.hasProgress, notes.hasAdvised, notes.questions]
+    return isSame(seen, [...told, notes.isTurnCancelling, notes.isTurnCancelHeard, null])
   }),
   {
     id: 'P3',
@@ -162,10 +225,13 @@ const turns: readonly RunCheck[] = [
       )
     },
   },
-  onChange('K13', 'completed is only said where the agent said so or exited well', (edge) => {
-    if (!settlesIn(edge) || edge.after.work !== 'settled.completed') return true
-    const { result, exit } = edge.after.notes
-    return result === 'ok' || result === 'unsaid' || (result === null && exit?.exitCode === 0)
+  onChange('K13', 'completed is only said where the agent or the host said so, or it exited well', (edge) => {
+    const { before, after } = edge
+    if (!settlesIn(edge) || after.work !== 'settled.completed') return true
+    const { result, exit, isFinished } = after.notes
+    if (result === 'ok' || result === 'unsaid') return true
+    const isExitEnough = !isTurnOpen(before) || !after.context.policy.isDriven
+    return result === null && (isFinished || (isExitEnough && exit?.exitCode === 0))
   }),
 ]
 

@@ -1,0 +1,537 @@
+/**
+ * Whatever agents, hosts, clocks and stores do, in any order: a run that works is not failed, and one that does not is not forgotten.
+ *
+ * A script of steps is played on one run, over simulated processes and a real store, and a witness keeps by itself what must hold.
+ * `RUNWARDEN_PROPERTY_RUNS` sets how many scripts are played; a failure prints the seed, and the shortest script that fails.
+ */
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { Transition } from '../../src/actors/actor-role.js'
+import type { ActorWrite, StorePort } from '../../src/actors/store.ports.js'
+import type { TurnEnd } from '../../src/actors/turn-end.js'
+import type { RunContext } from '../../src/machines/run/run.context.js'
+import type { RunSpec } from '../../src/index.js'
+import { turns } from '../support/manual-clock.js'
+import { conversational, line, single } from '../support/simulated-agent.js'
+import { drive, startSimulatedRun } from '../support/simulated-engine.js'
+import type { SimulatedRun } from '../support/simulated-engine.js'
+import type { SimulatedExecution } from '../support/simulated-processes.js'
+import { busy, openTroubledStore } from '../support/troubled-store.js'
+import type { TroubledStore } from '../support/troubled-store.js'
+
+const S = 1_000
+const LIMITS = {
+  neverStartedMs: 8 * S,
+  advisoryMs: 6 * S,
+  stalledMs: 15 * S,
+  stalledToolMs: 20 * S,
+  completionSignalMs: 12 * S,
+  sleepGapMs: 3 * S,
+}
+/** What was not taken is asked again in a second; a store that answers again is asked within another. */
+const SLACK_MS = 3 * S
+
+// ── what can happen ─────────────────────────────────────────────────────────────────────────────
+
+const PROGRESS = ['work', 'tool-open', 'ask'] as const
+/** Progress or not, by what was seen before. */
+const MAYBE = ['tool-update', 'tool-close', 'answer'] as const
+const NO_PROGRESS = ['usage', 'nova', 'signal', 'retry', 'heard', 'done-older'] as const
+const ENDS = ['done', 'failed', 'cancelled'] as const
+const FRAMES = [...PROGRESS, ...PROGRESS, ...MAYBE, ...NO_PROGRESS, ...ENDS]
+type FrameName = (typeof FRAMES)[number]
+
+const OWNERS = ['user', 'machine'] as const
+const HOST = ['prompt', 'prompt', 'steer', 'cancelTurn', 'finish', 'cancel', 'interrupt', 'force'] as const
+const WORLD = ['busy', 'answering', 'hold', 'release', 'launch goes on', 'burn', 'leave a child'] as const
+
+type Step =
+  | { readonly do: 'frame'; readonly frame: FrameName }
+  /** An execution that is over, or being swept, still says something. */
+  | { readonly do: 'late'; readonly frame: FrameName }
+  /** A frame in the very moment in which a deadline passes, before anything was recorded of it. */
+  | { readonly do: 'advance and say'; readonly s: number; readonly frame: FrameName }
+  | { readonly do: 'advance' | 'sleep'; readonly s: number }
+  | { readonly do: 'pause' | 'resume'; readonly owner: (typeof OWNERS)[number] }
+  | { readonly do: 'exit'; readonly exitCode: number }
+  | { readonly do: (typeof HOST)[number] | (typeof WORLD)[number] }
+
+const frame = fc.constantFrom(...FRAMES)
+const seconds = fc.oneof(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 4, max: 21 }))
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('frame' as const), frame }) },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('advance' as const), s: seconds }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('advance and say' as const), s: seconds, frame }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('late' as const), frame }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('sleep' as const), s: fc.integer({ min: 7, max: 900 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constantFrom('pause' as const, 'resume' as const),
+      owner: fc.constantFrom(...OWNERS),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('exit' as const), exitCode: fc.constantFrom(0, 1) }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom(...HOST) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom(...WORLD) }) },
+)
+
+interface Setting {
+  readonly talks: 'one by one' | 'once' | 'never'
+  readonly hasPrompt: boolean
+  readonly candidates: number
+  readonly isStallFatal: boolean
+  readonly launch: 'works' | 'hangs' | 'fails'
+  readonly isStubborn: boolean
+}
+
+const setting: fc.Arbitrary<Setting> = fc.record({
+  talks: fc.constantFrom('one by one', 'one by one', 'once', 'never'),
+  hasPrompt: fc.boolean(),
+  candidates: fc.integer({ min: 1, max: 2 }),
+  isStallFatal: fc.boolean(),
+  launch: fc.constantFrom('works', 'works', 'works', 'works', 'hangs', 'fails'),
+  isStubborn: fc.boolean(),
+})
+
+const specOf = ({ talks, hasPrompt, candidates, isStallFatal }: Setting): Partial<RunSpec> => ({
+  protocol: talks === 'never' ? single() : conversational(),
+  oneShot: talks === 'once',
+  ...(talks !== 'never' && (hasPrompt || talks === 'once') ? { prompt: 'first' } : {}),
+  ...(candidates === 1 ? {} : { fallback: { candidates: [{ command: ['other'] }] } }),
+  watchdog: isStallFatal ? LIMITS : { ...LIMITS, stalledMs: false, stalledToolMs: false },
+  turnCancelMs: 4 * S,
+  stop: { termGraceMs: 2 * S, killGraceMs: S },
+})
+
+// ── what must hold ──────────────────────────────────────────────────────────────────────────────
+
+/** How much silence has counted since the last thing that ends one: at least and at most. */
+interface Silence {
+  leastMs: number
+  mostMs: number
+}
+
+interface Prompt {
+  readonly text: string
+  readonly ends: TurnEnd[]
+}
+
+/** The agent of one execution, as far as it can tell by itself. */
+interface Agent {
+  readonly execution: SimulatedExecution
+  /** The turn of each prompt it was given, by the id of its command. */
+  readonly turns: Map<string, number>
+  /** The one it is at. */
+  open: { readonly id: string; readonly generation: number } | null
+  tools: number
+}
+
+class Witness {
+  readonly prompts: Prompt[] = []
+  readonly agents: Agent[] = []
+  isStoreWell = true
+  readonly silence: Silence = { leastMs: 0, mostMs: 0 }
+  readonly #simulated: SimulatedRun
+  readonly #isDriven: boolean
+  readonly #progressed = new Set<number>()
+  readonly #advised = new Map<number, 'raised' | 'withdrawn'>()
+  #settled = 0
+  #generation = 0
+  #turn = ''
+
+  constructor(simulated: SimulatedRun, isDriven: boolean) {
+    this.#simulated = simulated
+    this.#isDriven = isDriven
+    simulated.run.onTransition((transition) => {
+      this.#follow(transition)
+    })
+  }
+
+  get agent(): Agent | undefined {
+    return this.agents.at(-1)
+  }
+
+  /** (a) What goes to the store. Asked at the last moment at which it can still be taken back. */
+  committing(writes: readonly ActorWrite[]): void {
+    for (const { actor, journal, snapshot } of writes) {
+      if (actor !== this.#simulated.run.id || !journal.to.includes('failed-never-started')) continue
+      if (journal.from.includes('failed-never-started')) continue
+      const { generation } = (JSON.parse(snapshot) as { context: RunContext }).context
+      const name = `never started in turn ${String(generation)}`
+      expect(this.#progressed.has(generation), `${name} after progress in it`).toBe(false)
+      expect(this.silence.mostMs, `${name} before its time`).toBeGreaterThanOrEqual(LIMITS.neverStartedMs)
+    }
+  }
+
+  /** A frame of the agent that is there now. */
+  said(frame: FrameName): void {
+    const { agent } = this
+    const { context } = this.#simulated.run
+    if (agent?.open == null || !agent.execution.isAlive) return
+    const isOfTurn = agent.open.generation === context.generation && this.agents.length === context.attempt
+    if (isOfTurn && (PROGRESS as readonly string[]).includes(frame)) this.#progressed.add(context.generation)
+    if (![...NO_PROGRESS].some((name) => name === frame)) this.#anew()
+    if ((ENDS as readonly string[]).includes(frame)) agent.open = null
+  }
+
+  steered(): void {
+    this.#anew()
+  }
+
+  pass(ms: number, leastMs = ms): void {
+    const { state, context } = this.#simulated.run
+    if (context.freeze !== null || context.openQuestions > 0) return
+    this.silence.mostMs += ms
+    const isWatched = context.executionAttempt === context.attempt && state.intent === null
+    if (isWatched && this.isStoreWell) this.silence.leastMs += leastMs
+  }
+
+  /** After every step, when everything that was ready has happened. */
+  look(): void {
+    const { run, processes, errors } = this.#simulated
+    for (const execution of processes.executions.slice(this.agents.length)) {
+      const open = this.#isDriven ? null : { id: '', generation: run.context.generation }
+      this.agents.push({ execution, turns: new Map(), open, tools: 0 })
+    }
+    this.#readPrompts()
+    const { attempt, generation } = run.context
+    const turn = `${String(attempt)} ${String(generation)} ${String(this.agents.length)}`
+    if (turn !== this.#turn) this.#anew()
+    this.#turn = turn
+    expect(errors, 'logged as an error').toEqual([])
+    expect(this.agents.filter(({ execution }) => execution.size > 0).length, 'trees at once').toBeLessThan(2)
+    this.#assertNotForgotten()
+    this.#assertNotices()
+  }
+
+  /** When it is all over. */
+  over(): void {
+    const { run, clock } = this.#simulated
+    expect(run.state).toMatchObject({ isSettled: true, isConfirmed: true })
+    expect(this.#settled, 'outcomes').toBe(1)
+    for (const { text, ends } of this.prompts) expect(ends.length, `ends of prompt ${text}`).toBe(1)
+    const generations = this.prompts.flatMap(({ ends }) =>
+      ends.filter(({ status }) => status !== 'abandoned').map((end) => end.generation),
+    )
+    expect(new Set(generations).size, 'turns of prompts').toBe(generations.length)
+    expect(
+      [...generations].sort((a, b) => a - b),
+      'the order of prompts',
+    ).toEqual(generations)
+    expect([...this.#advised.values()], 'advisories').not.toContain('raised')
+    expect(clock.armed, 'timers').toBe(0)
+  }
+
+  #anew(): void {
+    this.silence.leastMs = 0
+    this.silence.mostMs = 0
+  }
+
+  #readPrompts(): void {
+    const { agent } = this
+    if (agent === undefined) return
+    const commands = agent.execution.input.map((text) => JSON.parse(text) as { type: string; id: string })
+    const { generation } = this.#simulated.run.context
+    for (const { type, id } of commands) {
+      if (type !== 'prompt' || agent.turns.has(id)) continue
+      agent.turns.set(id, generation)
+      agent.open = { id, generation }
+      agent.tools = 0
+      this.#anew()
+    }
+  }
+
+  /** (b) Nobody is left open past a limit, unless it is held, or the store could not record it. */
+  #assertNotForgotten(): void {
+    const { run } = this.#simulated
+    const { work } = run.state
+    const { leastMs } = this.silence
+    const { generation } = run.context
+    const limit = (ms: number): number => ms + SLACK_MS
+    if (work === 'open.accepted') {
+      expect(leastMs, `silence of turn ${String(generation)} that has not started`).toBeLessThan(
+        limit(LIMITS.neverStartedMs),
+      )
+    }
+    if (work === 'open.active.progressing' && !this.#advised.has(generation)) {
+      expect(leastMs, 'silence without an advisory').toBeLessThan(limit(LIMITS.advisoryMs))
+    }
+    if (!work.startsWith('open.active') || run.environment.watchdog?.stalledMs == null) return
+    // A tool at work may take longer, and one that was at work in the end as long again.
+    const hasTool = run.turns.activity.openTools.length > 0 || (this.agent?.tools ?? 0) > 0
+    const stalledMs = hasTool ? 3 * LIMITS.stalledToolMs : LIMITS.stalledMs
+    expect(leastMs, 'silence of a stalled turn').toBeLessThan(limit(stalledMs))
+  }
+
+  #assertNotices(): void {
+    const { state, context } = this.#simulated.run
+    const stands = state.work === 'open.active.stalled-advisory'
+    expect(this.#advised.get(context.generation) === 'raised', 'the advisory of the turn stands').toBe(stands)
+  }
+
+  #follow({ before, after, effects }: Transition): void {
+    const { generation, outcome } = after.context as RunContext
+    const was = before?.context as RunContext | undefined
+    if (outcome !== null && was?.outcome === null) this.#settled += 1
+    expect(generation, 'generations').toBeGreaterThanOrEqual(this.#generation)
+    this.#generation = generation
+    for (const { type, params } of effects) {
+      const notice = params as { kind: string; generation: number }
+      if (type === 'notice.raise' && notice.kind === 'advisory') {
+        expect(this.#advised.has(notice.generation), 'a second advisory of one turn').toBe(false)
+        this.#advised.set(notice.generation, 'raised')
+      }
+      if (type === 'notice.withdraw') {
+        expect(this.#advised.get(notice.generation), 'the notice that is withdrawn').toBe('raised')
+        this.#advised.set(notice.generation, 'withdrawn')
+      }
+    }
+  }
+}
+
+// ── the play ────────────────────────────────────────────────────────────────────────────────────
+
+/** A store that shows what goes into it. */
+const watched = (store: TroubledStore, committing: (writes: readonly ActorWrite[]) => void): TroubledStore =>
+  new Proxy(store, {
+    get(target, name) {
+      const member = Reflect.get(target, name) as unknown
+      if (name !== 'commit') return member
+      return (...args: Parameters<StorePort['commit']>) => {
+        committing(args[0])
+        return (member as StorePort['commit'])(...args)
+      }
+    },
+  })
+
+class Play {
+  readonly #store: TroubledStore
+  readonly #simulated: SimulatedRun
+  readonly #witness: Witness
+  #release: (() => void) | null = null
+  /** What the witness found while the store was asked: a throw there would be taken for the store's. */
+  readonly #faults: unknown[] = []
+
+  private constructor(store: TroubledStore, simulated: SimulatedRun, witness: Witness, faults: unknown[]) {
+    this.#store = store
+    this.#simulated = simulated
+    this.#witness = witness
+    this.#faults = faults
+  }
+
+  static async begin(store: TroubledStore, setting: Setting): Promise<Play> {
+    const faults: unknown[] = []
+    let witness: Witness | null = null
+    const shown = watched(store, (writes) => {
+      try {
+        witness?.committing(writes)
+      } catch (fault) {
+        faults.push(fault)
+      }
+    })
+    const { launch, isStubborn } = setting
+    const behaviour = {
+      ...(launch === 'hangs' ? { launch } : launch === 'fails' ? { launch: new Error('not there') } : {}),
+      ...(isStubborn ? { diesOf: [] } : {}),
+    }
+    const simulated = await startSimulatedRun(shown, specOf(setting), behaviour)
+    witness = new Witness(simulated, setting.talks !== 'never')
+    const play = new Play(store, simulated, witness, faults)
+    simulated.processes.behaviour = isStubborn ? { diesOf: [] } : {}
+    play.#look()
+    return play
+  }
+
+  async do(step: Step): Promise<void> {
+    await this.#do(step)
+    await turns()
+    this.#look()
+  }
+
+  async end(): Promise<void> {
+    const { run, processes, clock, end } = this.#simulated
+    this.#answering()
+    processes.behaviour = {}
+    processes.goOn()
+    for (const execution of processes.executions) execution.diesOf = ['SIGTERM', 'SIGKILL']
+    void run.post({ type: 'run.cancel', by: 'tester', reason: 'over', force: true })
+    await drive(clock, run.gone)
+    await turns()
+    this.#look()
+    await end()
+    this.#witness.over()
+  }
+
+  #look(): void {
+    if (this.#faults.length > 0) throw this.#faults[0]
+    this.#witness.look()
+  }
+
+  #answering(): void {
+    this.#store.trouble = null
+    this.#release?.()
+    this.#release = null
+    this.#witness.isStoreWell = true
+  }
+
+  async #do(step: Step): Promise<void> {
+    const { run, clock, processes } = this.#simulated
+    const { agent, silence } = this.#witness
+    switch (step.do) {
+      case 'frame':
+        this.#say(step.frame)
+        return
+      case 'late':
+        for (const { execution } of this.#witness.agents.slice(0, -1)) execution.say(line(step.frame))
+        return
+      case 'advance':
+        await this.#pass(step.s)
+        return
+      case 'advance and say': {
+        await this.#pass(step.s - 1)
+        this.#witness.pass(S)
+        const passing = clock.advance(S)
+        for (let microtask = 0; microtask < 20; microtask += 1) await Promise.resolve()
+        this.#say(step.frame)
+        await passing
+        return
+      }
+      case 'sleep':
+        // Of a sleep that is noticed at most what was left of a wait counts.
+        this.#witness.pass(step.s * S > 2 * LIMITS.sleepGapMs ? LIMITS.sleepGapMs : step.s * S, 0)
+        await clock.jump(step.s * S)
+        return
+      case 'pause':
+        void run.post({ type: 'run.pause', owner: step.owner })
+        return
+      case 'resume':
+        void run.post({ type: 'run.resume', owner: step.owner })
+        return
+      case 'exit':
+        agent?.execution.exit(step.exitCode)
+        return
+      case 'launch goes on':
+        processes.goOn()
+        return
+      case 'burn':
+        if (agent !== undefined) agent.execution.burn(agent.execution.spawn('tool'), 10 * S)
+        return
+      case 'leave a child':
+        agent?.execution.spawn('left over')
+        return
+      case 'busy':
+        this.#store.trouble = busy()
+        this.#witness.isStoreWell = false
+        return
+      case 'hold':
+        this.#release ??= this.#store.hold()
+        this.#witness.isStoreWell = false
+        return
+      case 'answering':
+      case 'release':
+        this.#answering()
+        silence.leastMs = 0
+        return
+      default:
+        this.#ask(step.do)
+    }
+  }
+
+  /** Second by second, so that the witness is right at every moment. */
+  async #pass(count: number): Promise<void> {
+    for (let second = 0; second < count; second += 1) {
+      this.#witness.pass(S)
+      await this.#simulated.clock.advance(S)
+      this.#look()
+    }
+  }
+
+  #say(name: FrameName): void {
+    const { agent } = this.#witness
+    if (agent?.execution.isAlive !== true || agent.execution.isFrozen) return
+    const text = this.#lineOf(name, agent)
+    this.#witness.said(name)
+    agent.execution.say(text)
+  }
+
+  #lineOf(name: FrameName, agent: Agent): string {
+    const { open } = agent
+    const prompt = open === null || open.id === '' ? {} : { prompt: open.id }
+    switch (name) {
+      case 'done':
+      case 'failed':
+        return line({ type: 'done', ...prompt, isOk: name === 'done', text: name })
+      case 'cancelled':
+        return line({ type: 'cancelled', ...prompt })
+      case 'done-older': {
+        const [oldest] = agent.turns.keys()
+        return oldest === undefined || oldest === open?.id
+          ? line('usage')
+          : line({ type: 'done', prompt: oldest })
+      }
+      case 'tool-open':
+        agent.tools += 1
+        return line({ type: name, id: `tool-${String(agent.tools)}`, title: 'Bash' })
+      case 'tool-update':
+        return line({ type: name, id: `tool-${String(agent.tools)}`, output: 'the same' })
+      case 'tool-close':
+        return line({ type: name, id: `tool-${String(agent.tools)}` })
+      default:
+        return line({ type: name, id: 'it' })
+    }
+  }
+
+  #ask(what: (typeof HOST)[number]): void {
+    const { run } = this.#simulated
+    const order = { by: 'tester', reason: what, force: what === 'force' }
+    try {
+      if (what === 'prompt') this.#prompt()
+      else if (what === 'steer') this.#steer()
+      else if (what === 'cancelTurn') run.turns.cancelTurn().catch(() => undefined)
+      else if (what === 'finish') run.turns.finish()
+      else void run.post({ type: what === 'interrupt' ? 'run.interrupt' : 'run.cancel', ...order })
+    } catch (error) {
+      // A run that is over, or knows no turns, says so.
+      expect(error).toMatchObject({ code: 'refused' })
+    }
+  }
+
+  #prompt(): void {
+    const text = `prompt ${String(this.#witness.prompts.length)}`
+    const ended = this.#simulated.run.turns.prompt(text)
+    const ends: TurnEnd[] = []
+    void ended.then((end) => ends.push(end))
+    this.#witness.prompts.push({ text, ends })
+  }
+
+  #steer(): void {
+    this.#simulated.run.turns.steer('more')
+    this.#witness.steered()
+  }
+}
+
+it('K4, K5, K7, K8, K9, K11, INV-9, INV-12: for any order of frames, time, prompts, pauses, stops and troubles of the store', async () => {
+  const store = await openTroubledStore()
+  try {
+    await fc.assert(
+      fc.asyncProperty(setting, fc.array(step, { maxLength: 30 }), async (given, steps) => {
+        const play = await Play.begin(store, given)
+        try {
+          for (const one of steps) await play.do(one)
+        } finally {
+          await play.end()
+        }
+      }),
+      { numRuns: Number(process.env['RUNWARDEN_PROPERTY_RUNS'] ?? 200) },
+    )
+  } finally {
+    await store.close()
+  }
+}, 600_000)
