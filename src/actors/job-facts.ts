@@ -6,7 +6,7 @@ import { isConfirmed, isSettled } from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { Transition } from './actor-role.js'
 import type { JobFacts } from './job.ports.js'
-import { hasSettled } from './run-rows.js'
+import { hasSettled } from './run-milestones.js'
 
 const toJobOutcome = (runId: string, outcome: Outcome): JobOutcome => {
   const { status, code, reason, message, settledAt } = outcome
