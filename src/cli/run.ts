@@ -12,6 +12,7 @@ import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
 import { AskingSignals } from './signals.js'
+import { parseSize } from './sizes.js'
 import { StatusLine } from './status-line.js'
 import { newOrExistingStore } from './store-path.js'
 import { stderr } from './streams.js'
@@ -31,6 +32,9 @@ interface RunOptions extends SharedOptions {
   readonly termGrace?: number
   readonly killGrace?: number
   readonly askGrace?: number
+  readonly pauseGrace?: number
+  readonly timeout?: number
+  readonly maxOutput?: number
   readonly containment?: 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
@@ -54,7 +58,8 @@ const parseFolder = (path: string): string => {
 }
 
 const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
-  const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
+  const { id, session, task, label, cwd, termGrace, killGrace, askGrace, pauseGrace } = options
+  const { timeout, maxOutput } = options
   return {
     command: [...command],
     ...(id === undefined ? {} : { id }),
@@ -67,6 +72,11 @@ const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
       ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
       ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
       ...(askGrace === undefined ? {} : { askGraceMs: askGrace }),
+      ...(pauseGrace === undefined ? {} : { pauseGraceMs: pauseGrace }),
+    },
+    limits: {
+      ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+      ...(maxOutput === undefined ? {} : { maxOutputBytes: maxOutput }),
     },
   }
 }
@@ -155,9 +165,19 @@ export const addRun = (program: Command): void => {
     .option('--session <name>', 'the session it belongs to')
     .option('--task <name>', 'the task it belongs to')
     .option('--label <name=value>', 'a label; may be repeated', collectLabel)
+    .addOption(
+      duration('--timeout <time>', 'interrupt it after this time, not counting pauses (default: none)'),
+    )
+    .addOption(
+      new Option(
+        '--max-output <size>',
+        'interrupt it when it has written more (default: no limit)',
+      ).argParser(parseSize),
+    )
     .addOption(duration('--ask-grace <time>', 'close its stdin first, and wait this long before TERM'))
     .addOption(duration('--term-grace <time>', 'from TERM to KILL (default: 5s)'))
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
+    .addOption(duration('--pause-grace <time>', 'from a pause to its interruption (default: 15m)'))
     .addOption(
       new Option('--containment <tier>', 'how the process tree is held (default: group+marks)').choices([
         'group+marks',
@@ -176,6 +196,7 @@ export const addRun = (program: Command): void => {
 const HELP = `${examples(
   'runwarden run -- npm test',
   'runwarden run --task t7 --term-grace 10s -- claude -p "fix it"',
+  'runwarden run --timeout 1h --max-output 50M -- ./agent.sh',
   'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
   'git diff | runwarden run --stdin -- codex exec "review this"',
 )}
