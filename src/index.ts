@@ -5,6 +5,7 @@ export type { Engine, LiveExecution } from './engine.js'
 export type { EndOptions, EventOptions, Run } from './run.js'
 export type {
   CloseOptions,
+  FreezeOrderOptions,
   PauseOptions,
   PresenceSourceOptions,
   RunSpec,

@@ -12,6 +12,7 @@ import { isCoded } from './errors.js'
 import { EXIT, exitCodeOfError } from './exit-codes.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
+import { addPause } from './pause.js'
 import { addPs } from './ps.js'
 import { addRun } from './run.js'
 import { addShow } from './show.js'
@@ -50,7 +51,7 @@ const build = (): Command => {
     })
     .addHelpText('after', HELP)
   withSharedOptions(program)
-  for (const add of [addRun, addPs, addShow, addStop, addLogs, addCharts, addDoctor]) add(program)
+  for (const add of [addRun, addPs, addShow, addStop, addPause, addLogs, addCharts, addDoctor]) add(program)
   return program
 }
 
@@ -78,7 +79,7 @@ const failureOf = (error: unknown): Failure => {
 const isHelpOrVersion = (error: unknown): boolean =>
   error instanceof CommanderError && error.exitCode === EXIT.ok
 
-const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']
+const VERBS = ['run', 'ps', 'show', 'stop', 'pause', 'resume', 'logs', 'charts', 'doctor']
 
 const helpFor = (argv: readonly string[]): string => {
   const verb = argv.find((word) => !word.startsWith('-'))

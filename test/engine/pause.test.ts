@@ -71,8 +71,9 @@ describe('a freeze', () => {
 
   it('O1, INV-1: the freeze is on record before the first process is stopped, and its proof after the last', async () => {
     const engine = await openTestEngine()
-    const { run, ready } = await startFixture(engine, 'heartbeat')
-    await ready()
+    const started = await startFixture(engine, 'heartbeat')
+    const { run } = started
+    await started.ready()
     await run.pause()
     await run.resume()
     const transitions = await transitionsOf(engine, run)
