@@ -17,8 +17,9 @@ import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import { parseOptions } from './option-types.js'
-import { closeOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
-import type { CloseOptions, Scope, StopOptions } from './options.js'
+import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
+import type { FreezeMode } from './machines/stop-order/stop-order.context.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
@@ -115,7 +116,7 @@ export class Engine {
       {
         engine: row,
         newId: uuidv7,
-        findElsewhere: (scope) => this.#elsewhere.find(scope),
+        findElsewhere: (scope, mode) => this.#elsewhere.find(scope, mode),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
@@ -224,6 +225,22 @@ export class Engine {
     return signal === undefined ? receipt : abortable(receipt, signal)
   }
 
+  /**
+   * Pauses what a scope holds in the user's name (O4), whoever holds it: here, or in another living engine over the same store.
+   *
+   * @returns a receipt, when every run has answered or at `timeoutMs`: `confirmed` where every tree was seen frozen, `unconfirmed` where
+   *   one is not (yet), with what still runs as `survivors`; a run that is being ended, or whose engine died, is `refused`.
+   * @throws `invalid-option`; `unknown-run`.
+   */
+  pause(scope: Scope, options: FreezeOrderOptions = {}): Promise<StopReceipt> {
+    return this.#orderFreeze('pause', scope, options)
+  }
+
+  /** Resumes what a scope holds in the user's name, also what presence has frozen (O4). Answers and throws as `pause` does. */
+  resume(scope: Scope, options: FreezeOrderOptions = {}): Promise<StopReceipt> {
+    return this.#orderFreeze('resume', scope, options)
+  }
+
   /** K20: what is still running, or not proven gone, in this engine. */
   live(): readonly LiveExecution[] {
     const now = this.#parts.host.clock.wallMs()
@@ -314,6 +331,20 @@ export class Engine {
       await host.store.close()
     })
     return { left }
+  }
+
+  async #orderFreeze(mode: FreezeMode, scope: Scope, options: FreezeOrderOptions): Promise<StopReceipt> {
+    const { reason, by, timeoutMs } = parseOptions(freezeOrderOptionsSchema, options, mode)
+    const checked = parseOptions(scopeSchema, scope, `${mode}: scope`)
+    this.#assertNotClosed(mode)
+    return this.#registry.stop(toStopScope(checked), {
+      mode,
+      force: false,
+      reason,
+      by,
+      isFenced: false,
+      timeoutMs,
+    })
   }
 
   #handle(run: RunActor): Run {

@@ -3,7 +3,14 @@ export { createEngine, openRecords } from './open-engine.js'
 export type { EngineOptions } from './open-engine.js'
 export type { Engine, LiveExecution } from './engine.js'
 export type { EndOptions, EventOptions, Run } from './run.js'
-export type { CloseOptions, PauseOptions, PresenceSourceOptions, Scope, StopOptions } from './options.js'
+export type {
+  CloseOptions,
+  FreezeOrderOptions,
+  PauseOptions,
+  PresenceSourceOptions,
+  Scope,
+  StopOptions,
+} from './options.js'
 export type { RunSpec } from './run-spec.js'
 export type { Presence, PresenceReceipt, PresenceSource } from './presence.js'
 export type { PauseAnswer } from './actors/freezing.js'

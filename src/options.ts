@@ -109,6 +109,15 @@ export const pauseOptionsSchema = v.strictObject({
   timeoutMs: v.optional(ms, 5_000),
 })
 
+export const freezeOrderOptionsSchema = v.strictObject({
+  reason: v.optional(v.string(), ''),
+  by: v.optional(v.string(), 'host'),
+  /** When the receipt is given at the latest. Default: the longest ladder and 5 000 ms. */
+  timeoutMs: v.optional(ms),
+})
+
+export type FreezeOrderOptions = v.InferInput<typeof freezeOrderOptionsSchema>
+
 export type PauseOptions = v.InferInput<typeof pauseOptionsSchema>
 
 export const presenceSourceOptionsSchema = v.strictObject({

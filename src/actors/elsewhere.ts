@@ -7,7 +7,8 @@
  */
 import { messageOf } from '../errors.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
-import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
+import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
@@ -78,6 +79,14 @@ const refusedLine = (run: StoredRun): StopLine => ({
   error: unknownVersion(run),
 })
 
+/** Nobody is there to pause it, or to end its window: it is for a stop, or for the next engine. */
+const orphanLine = (run: StoredRun): StopLine => ({
+  ...doneLine(run),
+  status: 'refused',
+  isLive: true,
+  error: 'the engine that ran it died: it can only be stopped',
+})
+
 export class Elsewheres {
   readonly #options: ElsewhereOptions
 
@@ -86,7 +95,7 @@ export class Elsewheres {
   }
 
   /** What a scope holds besides what is held here. Rejects when the store cannot be read (K15). */
-  async find(scope: StopScope): Promise<Elsewhere> {
+  async find(scope: StopScope, mode: StopMode): Promise<Elsewhere> {
     const { host, isHeld } = this.#options
     const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
     const strangers = stored.filter(({ row }) => !isHeld(row.id))
@@ -99,7 +108,11 @@ export class Elsewheres {
         answered.push(refusedLine(run))
         continue
       }
-      const taken = await this.#takeOver(run, engines)
+      if (isFreezeMode(mode) && (await this.#judge(engines.get(run.owner))) === 'gone') {
+        answered.push(orphanLine(run))
+        continue
+      }
+      const taken = isFreezeMode(mode) ? null : await this.#takeOver(run, engines)
       if (taken === null) owned.push({ runId: run.row.id, work: 'open', owner: run.owner })
       else takenOver.push(taken)
     }
@@ -174,7 +187,13 @@ export class Elsewheres {
     const engines = await this.#engines()
     for (const [runId] of [...call.awaited]) {
       const stored = await this.#options.host.store.loadRun(runId)
-      const run = stored === null ? null : await this.#takeOver(stored, engines)
+      if (stored === null) continue
+      if (isFreezeMode(call.input.mode)) {
+        if ((await this.#judge(engines.get(stored.owner))) === 'gone')
+          call.answeredElsewhere(orphanLine(stored))
+        continue
+      }
+      const run = await this.#takeOver(stored, engines)
       if (run !== null) call.tell(run)
     }
   }

@@ -28,7 +28,7 @@ export interface RegistryOptions {
   readonly engine: EngineRow
   readonly newId: () => string
   /** Rejects when the store cannot be read. */
-  readonly findElsewhere: (scope: StopScope) => Promise<Elsewhere>
+  readonly findElsewhere: (scope: StopScope, mode: StopMode) => Promise<Elsewhere>
   /** Feeds the answers of other engines to a call, until it is over. */
   readonly followElsewhere: (call: StopCall) => () => void
 }

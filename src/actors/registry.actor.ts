@@ -188,7 +188,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   /** K17: unless the fence is on record first, another engine may launch what this does not find. */
   async #find(call: StopCall): Promise<Elsewhere> {
     if (call.input.isFenced) await call.isRecorded
-    return this.#options.findElsewhere(call.scope)
+    return this.#options.findElsewhere(call.scope, call.input.mode)
   }
 
   /** INV-11: a store that does not answer a lookup is one that failed it. */

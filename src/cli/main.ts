@@ -13,6 +13,7 @@ import { EXIT, exitCodeOfError } from './exit-codes.js'
 import { addJobs } from './jobs.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
+import { addPause } from './pause.js'
 import { addPs } from './ps.js'
 import { addRun } from './run.js'
 import { addShow } from './show.js'
@@ -52,7 +53,8 @@ const build = (): Command => {
     })
     .addHelpText('after', HELP)
   withSharedOptions(program)
-  for (const add of [addRun, addPs, addShow, addStop, addLogs, addJobs, addCharts, addDoctor]) add(program)
+  const verbs = [addRun, addPs, addShow, addStop, addPause, addLogs, addJobs, addCharts, addDoctor]
+  for (const add of verbs) add(program)
   return program
 }
 
@@ -80,7 +82,7 @@ const failureOf = (error: unknown): Failure => {
 const isHelpOrVersion = (error: unknown): boolean =>
   error instanceof CommanderError && error.exitCode === EXIT.ok
 
-const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'jobs', 'charts', 'doctor']
+const VERBS = ['run', 'ps', 'show', 'stop', 'pause', 'resume', 'logs', 'jobs', 'charts', 'doctor']
 
 const helpFor = (argv: readonly string[]): string => {
   const verb = argv.find((word) => !word.startsWith('-'))

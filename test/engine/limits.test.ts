@@ -30,14 +30,14 @@ describe('a time limit', () => {
   it('O15: it is one for all attempts, and no attempt follows it', async () => {
     const engine = await openTestEngine()
     const run = await engine.start({
-      command: sh('sleep 0.2; exit 1'),
+      command: sh('exit 1'),
       stop: quickStop,
-      limits: { timeoutMs: 1_200 },
+      limits: { timeoutMs: 4_000 },
       fallback: {
-        candidates: [{ command: sh('exit 1') }, { command: ['sleep', '60'] }, { command: ['true'] }],
+        candidates: [{ command: ['sleep', '60'] }, { command: ['true'] }],
       },
     })
-    expect(await run.outcome).toMatchObject({ status: 'interrupted', attempt: 3 })
+    expect(await run.outcome).toMatchObject({ status: 'interrupted', attempt: 2 })
   })
 
   it('O7, O15: the time that a run is frozen is not counted, what is left of it is', async () => {

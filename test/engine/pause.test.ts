@@ -71,8 +71,9 @@ describe('a freeze', () => {
 
   it('O1, INV-1: the freeze is on record before the first process is stopped, and its proof after the last', async () => {
     const engine = await openTestEngine()
-    const { run, ready } = await startFixture(engine, 'heartbeat')
-    await ready()
+    const started = await startFixture(engine, 'heartbeat')
+    const { run } = started
+    await started.ready()
     await run.pause()
     await run.resume()
     const transitions = await transitionsOf(engine, run)
@@ -81,8 +82,10 @@ describe('a freeze', () => {
     )
     expect(pause?.effects.map(({ kind }) => kind)).toEqual(['process.freeze'])
     expect(resume?.effects.map(({ kind }) => kind)).toEqual(['process.thaw'])
-    const [first, second, third] = [pause, frozen, resume].map((transition) => transition?.rev ?? 0)
-    expect([first, second, third]).toEqual([first, first, first].map((rev = 0, index) => rev + index))
+    // What its output says may be recorded in between.
+    const revs = [pause, frozen, resume].map((transition) => transition?.rev ?? NaN)
+    expect(revs).toEqual([...revs].sort((one, other) => one - other))
+    expect(new Set(revs).size).toBe(3)
   })
 
   it('O1: a shell that watches its jobs does not notice that one of them stood still', async (context) => {

@@ -42,19 +42,6 @@ const intentOnLiveTree = {
   ],
 } as const
 
-/** A stopped agent cannot answer: it is thawed before it is asked. */
-const intentOnFrozenTree = {
-  'intent.recorded': [
-    { guard: 'isIntentForced', target: KILL },
-    {
-      guard: 'isIntentAskable',
-      target: '#run.process.asking',
-      actions: { type: 'process.thaw', params: ofExecution },
-    },
-    { target: TERM },
-  ],
-} as const
-
 const signalError = {
   'process.signal-failed': { guard: 'isCurrentExecution', actions: 'noteSignalError' },
 } as const
@@ -127,7 +114,7 @@ export const processRegion = runSetup.createStateConfig({
       entry: ['noteLaunched', { type: 'process.freeze', params: ofExecution }],
       on: {
         ...gone,
-        ...intentOnFrozenTree,
+        ...intentOnLiveTree,
         ...signalError,
         'process.exited': exitOfLiveTree,
         'execution.dismissed': { target: TERM },
@@ -145,7 +132,11 @@ export const processRegion = runSetup.createStateConfig({
     },
     asking: {
       description: 'The agent was asked to end by its own means.',
-      entry: { type: 'process.ask', params: ofExecution },
+      // A stopped agent cannot answer. Where nothing was stopped, nothing is continued.
+      entry: [
+        { type: 'process.thaw', params: ofExecution },
+        { type: 'process.ask', params: ofExecution },
+      ],
       on: {
         ...gone,
         ...upgrade,

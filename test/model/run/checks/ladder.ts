@@ -47,7 +47,7 @@ const entryEffects = ({ before, after }: RunEdge): { type: string; params: unkno
     case 'asking':
       return [
         // O10: a stopped agent cannot answer.
-        ...(from === 'frozen' ? [{ type: 'process.thaw', params: ofExecution }] : []),
+        { type: 'process.thaw', params: ofExecution },
         { type: 'process.ask', params: ofExecution },
       ]
     case 'term-sent':
