@@ -148,8 +148,9 @@ export class ProgressClock {
     this.#arm()
   }
 
-  /** K10: the agent said that it is done, and its turn stays open. */
+  /** K10: the agent said that it is done, and its turn stays open. Saying it again is no progress. */
   signalled(): void {
+    if (this.#signalledMs !== Infinity) return
     this.#signalledMs = this.#clock.monotonicMs()
     this.#arm()
   }

@@ -12,6 +12,7 @@
 import { messageOf } from '../errors.js'
 import { FreezableClock } from './freezable-clock.js'
 import type {
+  Cancel,
   Clock,
   OpenTool,
   OutputStream,
@@ -67,6 +68,7 @@ export class RunSession {
   #given: number | null = null
   #isReady = false
   #hasFailed = false
+  #stopWaiting: Cancel = () => undefined
   #isOver = false
 
   constructor(options: RunSessionOptions) {
@@ -90,6 +92,7 @@ export class RunSession {
 
   end(): void {
     this.#isOver = true
+    this.#stopWaiting()
     this.#try('end', () => this.#session.end(), undefined)
   }
 
@@ -182,13 +185,13 @@ export class RunSession {
     }
   }
 
-  /** Once: there is nothing more to be said of this attempt. */
+  /** Once, and not of an attempt that is over: there is nothing more to be said of it. */
   #fail(message: string): void {
-    if (this.#hasFailed) return
+    if (this.#hasFailed || this.#isOver) return
     this.#hasFailed = true
     const { attempt, clock, post } = this.#options
-    clock.after(EXIT_WAIT_MS, () => {
-      if (this.#isOver || this.#agent?.hasExited() === true) return
+    this.#stopWaiting = clock.after(EXIT_WAIT_MS, () => {
+      if (this.#agent?.hasExited() === true) return
       post({
         type: 'session.failed',
         attempt,

@@ -130,7 +130,9 @@ export class RunTurns {
   prompt(text: string): Promise<TurnEnd> {
     this.#assertDriven('prompt')
     const { isInteractive, hasPrompt } = this.#run.policy
-    const hadPrompt = hasPrompt || this.#run.context.generation > 1 || this.#queue.waiting > 0
+    const { attempt, generation } = this.#run.context
+    // Each attempt has moved the generation, and so has each turn that was begun.
+    const hadPrompt = hasPrompt || generation > attempt || this.#queue.waiting > 0
     if (!isInteractive && hadPrompt)
       this.#refuse('prompt: the run is for one prompt (oneShot), and has had it')
     if (this.#queue.isFinishing) this.#refuse('prompt: the run was told to finish')
@@ -140,7 +142,7 @@ export class RunTurns {
   /** @throws `refused` where there is no turn to steer, or the agent knows no such thing. */
   steer(text: string): void {
     this.#assertDriven('steer')
-    if (this.#session?.steer(text) !== true)
+    if (!isTurnOpenAt(this.#run.state.work) || this.#session?.steer(text) !== true)
       this.#refuse('steer: no turn is open, or the agent takes no input while it works')
   }
 

@@ -191,6 +191,16 @@ describe('what a fact carries', () => {
     expect(watched.progress.isStill(silence, stamp)).toBe(false)
   })
 
+  it('K4: the first event of a turn makes it void that there was none, also where silence has no time at all', async () => {
+    const watched = watch({ neverStartedMs: 0, advisoryMs: 0 })
+    watched.answer = () => false
+    await watched.clock.advance(0)
+    const { stamp } = watched.progress
+    expect(watched.progress.isStill('silent', stamp)).toBe(true)
+    watched.progress.progress()
+    expect(watched.progress.isStill('silent', stamp)).toBe(false)
+  })
+
   it('K4, K10: a retry between the look and its handling makes a completion that did not come void', async () => {
     const { clock, progress, told } = watch({ advisoryMs: null })
     progress.progress()
@@ -522,6 +532,19 @@ describe('a completion that does not come', () => {
     expect(told.map(({ silence }) => silence)).toEqual(['silent'])
     await clock.advance(1)
     expect(told.at(-1)).toMatchObject({ silence: 'completion-silent', atMs: 11 * MINUTE })
+  })
+
+  it('K10: an agent that says it again and again is as done as one that said it once', async () => {
+    const { clock, progress, told } = watch({ advisoryMs: null })
+    progress.progress()
+    progress.signalled()
+    const { fired } = clock
+    for (let frame = 0; frame < 100_000; frame += 1) progress.signalled()
+    expect([clock.armed, clock.fired]).toEqual([1, fired])
+    await clock.advance(9 * MINUTE)
+    progress.signalled()
+    await clock.advance(MINUTE)
+    expect(told).toMatchObject([{ silence: 'completion-silent', atMs: 10 * MINUTE }])
   })
 
   it.each([

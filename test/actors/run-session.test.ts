@@ -306,7 +306,9 @@ describe('an agent that cannot be spoken to', () => {
     const talk = new Talk()
     talk.protocol.answer = () => Promise.resolve(failed('broken pipe'))
     await talk.begin()
+    const waits = talk.clock.armed
     talk.session.end()
+    expect(talk.clock.armed, 'a wait for what has come').toBe(waits - 1)
     await talk.clock.advance(MINUTE)
     expect(talk.posted).toEqual([])
   })

@@ -28,6 +28,12 @@ const LIMITS = {
   completionSignalMs: 12 * S,
   sleepGapMs: 3 * S,
 }
+/** The least silence that leads to a state. */
+const LIMIT_OF = {
+  'failed-never-started': LIMITS.neverStartedMs,
+  'failed-stalled': LIMITS.stalledMs,
+  'stalled-advisory': LIMITS.advisoryMs,
+}
 /** What was not taken is asked again in a second; a store that answers again is asked within another. */
 const SLACK_MS = 3 * S
 
@@ -38,12 +44,22 @@ const PROGRESS = ['work', 'tool-open', 'ask'] as const
 const MAYBE = ['tool-update', 'tool-close', 'answer'] as const
 const NO_PROGRESS = ['usage', 'nova', 'signal', 'retry', 'heard', 'done-older'] as const
 const ENDS = ['done', 'failed', 'cancelled'] as const
-const FRAMES = [...PROGRESS, ...PROGRESS, ...MAYBE, ...NO_PROGRESS, ...ENDS]
+const FRAMES = [...PROGRESS, ...PROGRESS, ...PROGRESS, ...MAYBE, ...MAYBE, ...NO_PROGRESS, ...ENDS]
 type FrameName = (typeof FRAMES)[number]
 
 const OWNERS = ['user', 'machine'] as const
-const HOST = ['prompt', 'prompt', 'steer', 'cancelTurn', 'finish', 'cancel', 'interrupt', 'force'] as const
-const WORLD = ['busy', 'answering', 'hold', 'release', 'launch goes on', 'burn', 'leave a child'] as const
+const HOST = ['prompt', 'prompt', 'prompt', 'steer', 'steer', 'cancelTurn', 'cancelTurn', 'finish'] as const
+const STOPS = ['cancel', 'interrupt', 'force'] as const
+const WORLD = [
+  'busy',
+  'hold',
+  'answering',
+  'answering',
+  'answering',
+  'launch goes on',
+  'burn',
+  'leave a child',
+] as const
 
 type Step =
   | { readonly do: 'frame'; readonly frame: FrameName }
@@ -54,32 +70,29 @@ type Step =
   | { readonly do: 'advance' | 'sleep'; readonly s: number }
   | { readonly do: 'pause' | 'resume'; readonly owner: (typeof OWNERS)[number] }
   | { readonly do: 'exit'; readonly exitCode: number }
-  | { readonly do: (typeof HOST)[number] | (typeof WORLD)[number] }
+  | { readonly do: (typeof HOST)[number] | (typeof STOPS)[number] | (typeof WORLD)[number] }
 
 const frame = fc.constantFrom(...FRAMES)
-const seconds = fc.oneof(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 4, max: 21 }))
+const seconds = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 1, max: 3 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 4, max: 21 }) },
+)
+const owner = fc.constantFrom(...OWNERS)
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('frame' as const), frame }) },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('advance' as const), s: seconds }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('advance and say' as const), s: seconds, frame }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('late' as const), frame }) },
+  { weight: 20, arbitrary: fc.record({ do: fc.constant('frame' as const), frame }) },
+  { weight: 12, arbitrary: fc.record({ do: fc.constant('advance' as const), s: seconds }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('advance and say' as const), s: seconds, frame }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('late' as const), frame }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('sleep' as const), s: fc.integer({ min: 7, max: 900 }) }),
   },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constantFrom('pause' as const, 'resume' as const),
-      owner: fc.constantFrom(...OWNERS),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant('exit' as const), exitCode: fc.constantFrom(0, 1) }),
-  },
-  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom(...HOST) }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom(...WORLD) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('pause' as const), owner }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('resume' as const), owner }) },
+  { weight: 8, arbitrary: fc.record({ do: fc.constantFrom(...HOST) }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constantFrom(...WORLD) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('exit' as const), exitCode: fc.constantFrom(0, 1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom(...STOPS) }) },
 )
 
 interface Setting {
@@ -96,7 +109,7 @@ const setting: fc.Arbitrary<Setting> = fc.record({
   hasPrompt: fc.boolean(),
   candidates: fc.integer({ min: 1, max: 2 }),
   isStallFatal: fc.boolean(),
-  launch: fc.constantFrom('works', 'works', 'works', 'works', 'hangs', 'fails'),
+  launch: fc.constantFrom(...Array.from({ length: 8 }, () => 'works' as const), 'hangs', 'fails'),
   isStubborn: fc.boolean(),
 })
 
@@ -142,15 +155,18 @@ class Witness {
   readonly #isDriven: boolean
   readonly #progressed = new Set<number>()
   readonly #advised = new Map<number, 'raised' | 'withdrawn'>()
+  /** What was found where a throw would be taken for someone else's. */
+  readonly #faults: unknown[] = []
   #settled = 0
-  #generation = 0
   #turn = ''
 
   constructor(simulated: SimulatedRun, isDriven: boolean) {
     this.#simulated = simulated
     this.#isDriven = isDriven
     simulated.run.onTransition((transition) => {
-      this.#follow(transition)
+      this.#note(() => {
+        this.#follow(transition)
+      })
     })
   }
 
@@ -160,14 +176,9 @@ class Witness {
 
   /** (a) What goes to the store. Asked at the last moment at which it can still be taken back. */
   committing(writes: readonly ActorWrite[]): void {
-    for (const { actor, journal, snapshot } of writes) {
-      if (actor !== this.#simulated.run.id || !journal.to.includes('failed-never-started')) continue
-      if (journal.from.includes('failed-never-started')) continue
-      const { generation } = (JSON.parse(snapshot) as { context: RunContext }).context
-      const name = `never started in turn ${String(generation)}`
-      expect(this.#progressed.has(generation), `${name} after progress in it`).toBe(false)
-      expect(this.silence.mostMs, `${name} before its time`).toBeGreaterThanOrEqual(LIMITS.neverStartedMs)
-    }
+    this.#note(() => {
+      for (const write of writes) if (write.actor === this.#simulated.run.id) this.#assertTimely(write)
+    })
   }
 
   /** A frame of the agent that is there now. */
@@ -176,8 +187,11 @@ class Witness {
     const { context } = this.#simulated.run
     if (agent?.open == null || !agent.execution.isAlive) return
     const isOfTurn = agent.open.generation === context.generation && this.agents.length === context.attempt
-    if (isOfTurn && (PROGRESS as readonly string[]).includes(frame)) this.#progressed.add(context.generation)
-    if (![...NO_PROGRESS].some((name) => name === frame)) this.#anew()
+    if (![...NO_PROGRESS].some((name) => name === frame)) this.silence.leastMs = 0
+    if (isOfTurn && (PROGRESS as readonly string[]).includes(frame)) {
+      this.#progressed.add(context.generation)
+      this.#anew()
+    }
     if ((ENDS as readonly string[]).includes(frame)) agent.open = null
   }
 
@@ -195,14 +209,16 @@ class Witness {
 
   /** After every step, when everything that was ready has happened. */
   look(): void {
+    if (this.#faults.length > 0) throw this.#faults[0]
     const { run, processes, errors } = this.#simulated
     for (const execution of processes.executions.slice(this.agents.length)) {
       const open = this.#isDriven ? null : { id: '', generation: run.context.generation }
       this.agents.push({ execution, turns: new Map(), open, tools: 0 })
+      this.silence.leastMs = 0
     }
     this.#readPrompts()
     const { attempt, generation } = run.context
-    const turn = `${String(attempt)} ${String(generation)} ${String(this.agents.length)}`
+    const turn = `${String(attempt)} ${String(generation)}`
     if (turn !== this.#turn) this.#anew()
     this.#turn = turn
     expect(errors, 'logged as an error').toEqual([])
@@ -212,7 +228,7 @@ class Witness {
   }
 
   /** When it is all over. */
-  over(): void {
+  async over(store: StorePort): Promise<void> {
     const { run, clock } = this.#simulated
     expect(run.state).toMatchObject({ isSettled: true, isConfirmed: true })
     expect(this.#settled, 'outcomes').toBe(1)
@@ -226,7 +242,31 @@ class Witness {
       'the order of prompts',
     ).toEqual(generations)
     expect([...this.#advised.values()], 'advisories').not.toContain('raised')
+    const notices = await store.noticesOf(run.id)
+    const standing = notices.filter(
+      ({ kind, withdrawnAt }) => kind === 'advisory' && withdrawnAt === undefined,
+    )
+    expect(standing, 'advisories on record that stand').toEqual([])
     expect(clock.armed, 'timers').toBe(0)
+  }
+
+  #note(look: () => void): void {
+    try {
+      look()
+    } catch (fault) {
+      this.#faults.push(fault)
+    }
+  }
+
+  #assertTimely({ journal, snapshot }: ActorWrite): void {
+    const { generation } = (JSON.parse(snapshot) as { context: RunContext }).context
+    for (const [state, limitMs] of Object.entries(LIMIT_OF)) {
+      if (!journal.to.includes(state) || journal.from.includes(state)) continue
+      const name = `${state} in turn ${String(generation)}`
+      expect(this.silence.mostMs, `${name} before its time`).toBeGreaterThanOrEqual(limitMs)
+      if (state === 'failed-never-started')
+        expect(this.#progressed.has(generation), `${name} after progress in it`).toBe(false)
+    }
   }
 
   #anew(): void {
@@ -276,12 +316,13 @@ class Witness {
     expect(this.#advised.get(context.generation) === 'raised', 'the advisory of the turn stands').toBe(stands)
   }
 
-  #follow({ before, after, effects }: Transition): void {
-    const { generation, outcome } = after.context as RunContext
+  #follow({ event, before, after, effects }: Transition): void {
+    const { attempt, generation, outcome } = after.context as RunContext
     const was = before?.context as RunContext | undefined
     if (outcome !== null && was?.outcome === null) this.#settled += 1
-    expect(generation, 'generations').toBeGreaterThanOrEqual(this.#generation)
-    this.#generation = generation
+    // (d) Each turn, and each attempt at one, has the next number.
+    const isNew = event.type === 'turn.started' || attempt !== was?.attempt
+    if (was !== undefined) expect(generation, 'generation').toBe(was.generation + (isNew ? 1 : 0))
     for (const { type, params } of effects) {
       const notice = params as { kind: string; generation: number }
       if (type === 'notice.raise' && notice.kind === 'advisory') {
@@ -316,43 +357,41 @@ class Play {
   readonly #simulated: SimulatedRun
   readonly #witness: Witness
   #release: (() => void) | null = null
-  /** What the witness found while the store was asked: a throw there would be taken for the store's. */
-  readonly #faults: unknown[] = []
 
-  private constructor(store: TroubledStore, simulated: SimulatedRun, witness: Witness, faults: unknown[]) {
+  private constructor(store: TroubledStore, simulated: SimulatedRun, witness: Witness) {
     this.#store = store
     this.#simulated = simulated
     this.#witness = witness
-    this.#faults = faults
   }
 
   static async begin(store: TroubledStore, setting: Setting): Promise<Play> {
-    const faults: unknown[] = []
-    let witness: Witness | null = null
+    const witnesses: Witness[] = []
     const shown = watched(store, (writes) => {
-      try {
-        witness?.committing(writes)
-      } catch (fault) {
-        faults.push(fault)
-      }
+      for (const witness of witnesses) witness.committing(writes)
     })
     const { launch, isStubborn } = setting
-    const behaviour = {
-      ...(launch === 'hangs' ? { launch } : launch === 'fails' ? { launch: new Error('not there') } : {}),
-      ...(isStubborn ? { diesOf: [] } : {}),
-    }
-    const simulated = await startSimulatedRun(shown, specOf(setting), behaviour)
-    witness = new Witness(simulated, setting.talks !== 'never')
-    const play = new Play(store, simulated, witness, faults)
-    simulated.processes.behaviour = isStubborn ? { diesOf: [] } : {}
-    play.#look()
+    const ofLaunch = {
+      works: {},
+      hangs: { launch: 'hangs' },
+      fails: { launch: new Error('not there') },
+    } as const
+    const behaviour = isStubborn ? { diesOf: [] } : {}
+    const simulated = await startSimulatedRun(shown, specOf(setting), {
+      behaviour: { ...behaviour, ...ofLaunch[launch] },
+      meet: (met) => witnesses.push(new Witness(met, setting.talks !== 'never')),
+    })
+    simulated.processes.behaviour = behaviour
+    const play = new Play(store, simulated, witnesses[0] as Witness)
+    witnesses[0]?.look()
     return play
   }
 
-  async do(step: Step): Promise<void> {
-    await this.#do(step)
-    await turns()
-    this.#look()
+  async all(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) {
+      await this.#do(step)
+      await turns()
+      this.#witness.look()
+    }
   }
 
   async end(): Promise<void> {
@@ -360,18 +399,14 @@ class Play {
     this.#answering()
     processes.behaviour = {}
     processes.goOn()
+    await turns()
     for (const execution of processes.executions) execution.diesOf = ['SIGTERM', 'SIGKILL']
     void run.post({ type: 'run.cancel', by: 'tester', reason: 'over', force: true })
     await drive(clock, run.gone)
     await turns()
-    this.#look()
-    await end()
-    this.#witness.over()
-  }
-
-  #look(): void {
-    if (this.#faults.length > 0) throw this.#faults[0]
     this.#witness.look()
+    await end()
+    await this.#witness.over(this.#store)
   }
 
   #answering(): void {
@@ -435,9 +470,18 @@ class Play {
         this.#witness.isStoreWell = false
         return
       case 'answering':
-      case 'release':
         this.#answering()
         silence.leastMs = 0
+        return
+      case 'cancel':
+      case 'interrupt':
+      case 'force':
+        void run.post({
+          type: step.do === 'interrupt' ? 'run.interrupt' : 'run.cancel',
+          by: 'tester',
+          reason: step.do,
+          force: step.do === 'force',
+        })
         return
       default:
         this.#ask(step.do)
@@ -449,7 +493,7 @@ class Play {
     for (let second = 0; second < count; second += 1) {
       this.#witness.pass(S)
       await this.#simulated.clock.advance(S)
-      this.#look()
+      this.#witness.look()
     }
   }
 
@@ -490,13 +534,11 @@ class Play {
 
   #ask(what: (typeof HOST)[number]): void {
     const { run } = this.#simulated
-    const order = { by: 'tester', reason: what, force: what === 'force' }
     try {
       if (what === 'prompt') this.#prompt()
       else if (what === 'steer') this.#steer()
       else if (what === 'cancelTurn') run.turns.cancelTurn().catch(() => undefined)
-      else if (what === 'finish') run.turns.finish()
-      else void run.post({ type: what === 'interrupt' ? 'run.interrupt' : 'run.cancel', ...order })
+      else run.turns.finish()
     } catch (error) {
       // A run that is over, or knows no turns, says so.
       expect(error).toMatchObject({ code: 'refused' })
@@ -521,13 +563,14 @@ it('K4, K5, K7, K8, K9, K11, INV-9, INV-12: for any order of frames, time, promp
   const store = await openTroubledStore()
   try {
     await fc.assert(
-      fc.asyncProperty(setting, fc.array(step, { maxLength: 30 }), async (given, steps) => {
+      fc.asyncProperty(setting, fc.array(step, { maxLength: 40, size: 'max' }), async (given, steps) => {
         const play = await Play.begin(store, given)
-        try {
-          for (const one of steps) await play.do(one)
-        } finally {
-          await play.end()
-        }
+        const faults: unknown[] = []
+        const note = (fault: unknown): void => void faults.push(fault)
+        await play.all(steps).catch(note)
+        // Whatever it was, nothing of it is left for the next script.
+        await play.end().catch(note)
+        if (faults.length > 0) throw faults[0]
       }),
       { numRuns: Number(process.env['RUNWARDEN_PROPERTY_RUNS'] ?? 200) },
     )

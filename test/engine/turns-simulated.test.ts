@@ -1,5 +1,6 @@
 /** Turns and watchdogs of whole engines, on a simulated clock, over simulated processes and a real store. */
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { piJson } from '../../src/protocols.js'
 import type { ProtocolSession, ProtocolSink } from '../../src/protocols.js'
 import type { Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { conversational, line, single } from '../support/simulated-agent.js'
@@ -564,6 +565,38 @@ describe('the end of a turn', () => {
     expect(await ended).toMatchObject({ generation: 2, status: 'completed' })
   })
 
+  it('K13, K1: a turn that was freed without its agent cannot be steered', async () => {
+    const { run, clock, say, processes } = await open(talking())
+    await say('work')
+    void run.cancelTurn()
+    await turns()
+    await clock.advance(12 * S)
+    expect(run.state.headline).toBe('ready')
+    expect(() => {
+      run.steer('go on')
+    }).toThrow(/no turn is open/)
+    expect(processes.last.input.filter((one) => one.includes('steer'))).toEqual([])
+  })
+
+  it('K11, P9: a run for one prompt whose first candidate was never there has not had it', async () => {
+    const { start, processes, say, drive } = await openSimulatedEngine()
+    processes.next.push({ launch: new Error('not there') })
+    const run = await start({
+      protocol: conversational(),
+      oneShot: true,
+      fallback: { candidates: [{ command: ['other'] }] },
+    })
+    expect(run.state).toMatchObject({ headline: 'ready', attempt: 2, generation: 2 })
+    const ended = run.prompt('the one')
+    await expect(run.prompt('another')).rejects.toMatchObject({ code: 'refused' })
+    await turns()
+    await expect(run.prompt('another')).rejects.toMatchObject({ code: 'refused' })
+    await say('work', { type: 'done', text: 'yes' })
+    expect(await ended).toMatchObject({ status: 'completed', text: 'yes' })
+    processes.last.exit(0)
+    expect(await drive(run.outcome)).toMatchObject({ status: 'completed' })
+  })
+
   it('K13, K8: a turn that is being cancelled is watched all the same', async () => {
     const { run, clock, say } = await open({ ...talking(), turnCancelMs: 60 * S })
     void run.cancelTurn()
@@ -734,6 +767,35 @@ describe('a fact that the store can never take', () => {
       expect(other.state.headline).toBe('active')
     },
   )
+})
+
+describe('an engine that leaves its runs', () => {
+  it('O10: waits for nothing of their agents any more: no answer, no silence, no end of a turn', async () => {
+    const asked: AbortSignal[] = []
+    const { engine, run, clock, say, processes, drive } = await open({
+      protocol: piJson({
+        mode: 'rpc',
+        onPermission: (_, { signal }) => {
+          asked.push(signal)
+          return new Promise(() => undefined)
+        },
+      }),
+      prompt: 'begin',
+      watchdog,
+    })
+    const waiting = run.prompt('next')
+    await say({ type: 'extension_ui_request', id: 'q', method: 'confirm', title: 'May I?' })
+    expect(run.activity.isWaitingForPerson).toBe(true)
+    void run.cancelTurn()
+    await say({ type: 'extension_ui_request', id: 'r', method: 'confirm', title: 'May I?' })
+    const spoken = processes.last.input.length
+    expect(await drive(engine.close({ runs: 'leave' }))).toEqual({ left: [run.id] })
+    expect(asked.every(({ aborted }) => aborted)).toBe(true)
+    expect(await waiting).toMatchObject({ status: 'abandoned' })
+    expect(clock.armed).toBe(0)
+    expect(processes.last.isAlive).toBe(true)
+    expect(processes.last.input).toHaveLength(spoken)
+  })
 })
 
 describe("a protocol of the host's own", () => {

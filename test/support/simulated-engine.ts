@@ -112,7 +112,14 @@ export interface SimulatedRun {
 export async function startSimulatedRun(
   store: TroubledStore,
   spec: Partial<RunSpec>,
-  behaviour: Behaviour = {},
+  {
+    behaviour = {},
+    meet = () => undefined,
+  }: {
+    readonly behaviour?: Behaviour
+    /** Called before anything happens. */
+    readonly meet?: (simulated: SimulatedRun) => void
+  } = {},
 ): Promise<SimulatedRun> {
   const clock = new ManualClock(PACE)
   const processes = new SimulatedProcesses()
@@ -128,9 +135,7 @@ export async function startSimulatedRun(
     onDisowned: () => undefined,
   })
   const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }), null)
-  await run.begin(() => undefined)
-  await turns()
-  return {
+  const simulated: SimulatedRun = {
     run,
     clock,
     processes,
@@ -145,8 +150,12 @@ export async function startSimulatedRun(
       run.leave()
       await drive(
         clock,
-        commits.close(0, () => Promise.resolve()),
+        commits.close(10_000, () => Promise.resolve()),
       )
     },
   }
+  meet(simulated)
+  await run.begin(() => undefined)
+  await turns()
+  return simulated
 }

@@ -180,6 +180,8 @@ export class SimulatedProcesses implements ProcessPort {
   readonly executions: SimulatedExecution[] = []
   /** How what is launched from now on behaves. */
   behaviour: Behaviour = {}
+  /** How the next launches behave, before that counts. */
+  readonly next: Behaviour[] = []
   #pid = 1_000
   #cookies = 0
   #letGoOn: () => void = () => undefined
@@ -202,7 +204,7 @@ export class SimulatedProcesses implements ProcessPort {
   }
 
   async launch(spec: LaunchSpec): Promise<Execution> {
-    const { behaviour } = this
+    const behaviour = this.next.shift() ?? this.behaviour
     if (behaviour.launch === 'hangs') {
       await new Promise<void>((resolve) => {
         this.#letGoOn = resolve

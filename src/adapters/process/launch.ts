@@ -96,6 +96,14 @@ const feed = (spec: LaunchSpec, stdin: NodeJS.WritableStream | null): void => {
   pipeline(source, stdin).catch(() => undefined)
 }
 
+/**
+ * L2: libuv looks after all children when any of them has exited, so that an exit can be seen before the output that was written before
+ * it. One whole turn of the event loop reads what is in the pipes; the first immediate still belongs to the turn of the exit.
+ */
+const whenRead = (then: () => void): void => {
+  setImmediate(() => setImmediate(then))
+}
+
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const problem = cwdProblem(spec.cwd)
   if (problem !== null)
@@ -110,7 +118,9 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   if (identity === null) throw toLaunchError(spec, (await child).cause)
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (exitCode, signal) => {
-      resolve({ exitCode, signal })
+      whenRead(() => {
+        resolve({ exitCode, signal })
+      })
     })
   })
   child.catch(() => undefined)
