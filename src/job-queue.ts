@@ -146,7 +146,7 @@ export class JobQueue extends JobList {
       prepare: (job) => prepareWorkspace(this.#workspace, job),
       start: async (job, runId, place) => {
         const run = await this.#seam.start(runSpecOf(job, runId, place), job.row.id)
-        if (onRun !== undefined) this.#introduce(run, job, onRun)
+        if (onRun !== undefined) this.#introduce(run, { ...job, workspace: place }, onRun)
         return { ended: Promise.all([run.outcome, run.gone]) }
       },
       interrupt: (runIds, reason) => this.#interrupt(runIds, reason),
