@@ -181,6 +181,9 @@ export class JobQueue extends JobList {
   }
 
   async #interrupt(runIds: readonly string[], reason: string): Promise<readonly string[]> {
+    const { isClosing, closed } = this.#seam
+    // Closing ends them, or leaves them: it says which.
+    if (isClosing()) return (await closed()).left.filter((runId) => runIds.includes(runId))
     const receipt = await this.#engine.stop(
       { run: [...runIds] },
       { mode: 'interrupt', by: 'jobs', reason, fence: false },

@@ -6,7 +6,8 @@ import { isConfirmed, isSettled } from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { Transition } from './actor-role.js'
 import type { JobFacts } from './job.ports.js'
-import { hasSettled } from './run-rows.js'
+import { hasSettled, resultRow } from './run-rows.js'
+import type { ResultRow } from './store.ports.js'
 
 const toJobOutcome = (runId: string, outcome: Outcome): JobOutcome => {
   const { status, code, reason, message, settledAt } = outcome
@@ -20,7 +21,7 @@ const isEnded = (snapshot: { readonly value: unknown } | null): boolean => {
 }
 
 /** O13: what the job is told belongs to the run's own transaction. Undefined where this transition tells it nothing. */
-export const jobFactsOf = (transition: Transition, jobId: string | null): JobFacts | undefined => {
+const jobFactsOf = (transition: Transition, jobId: string | null): JobFacts | undefined => {
   if (jobId === null) return undefined
   const { actor: runId, at, before, after } = transition
   const { outcome } = after.context as RunContext
@@ -31,4 +32,14 @@ export const jobFactsOf = (transition: Transition, jobId: string | null): JobFac
   // O9: not before every process is proven gone, also where the outcome came long before.
   if (isEnded(after) && !isEnded(before)) facts.push({ type: 'run.confirmed', at, runId })
   return facts.length === 0 ? undefined : { jobId, facts }
+}
+
+/** What an end writes beside the run's head: the result, and the word to the job. */
+export const endRows = (
+  transition: Transition,
+  jobId: string | null,
+): { readonly result?: ResultRow; readonly job?: JobFacts } => {
+  const result = resultRow(transition)
+  const job = jobFactsOf(transition, jobId)
+  return { ...(result === undefined ? {} : { result }), ...(job === undefined ? {} : { job }) }
 }

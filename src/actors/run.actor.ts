@@ -19,7 +19,7 @@ import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
-import { jobFactsOf } from './job-facts.js'
+import { endRows } from './job-facts.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, RunEvents } from './run-events.js'
 import { RunOutput } from './run-output.js'
@@ -27,14 +27,7 @@ import { newProcessActor } from './run-process.js'
 import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ProcessActor } from './process.actor.js'
 import { ProgressClock, followTurns } from './progress-clock.js'
-import {
-  executionRows,
-  hasConfirmed,
-  hasSettled,
-  noticeRows,
-  resultRow,
-  withdrawnGeneration,
-} from './run-rows.js'
+import { executionRows, hasConfirmed, hasSettled, noticeRows, withdrawnGeneration } from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
 import type { RunState } from './run-state.js'
@@ -246,8 +239,6 @@ export class RunActor implements ActorRole {
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
     const withdrawn = withdrawnGeneration(transition)
-    const result = resultRow(transition)
-    const job = jobFactsOf(transition, this.row.job)
     return {
       kind: 'run',
       ...(transition.before === null ? { created: this.row } : {}),
@@ -255,8 +246,7 @@ export class RunActor implements ActorRole {
       executions: this.#execution === null ? [] : executionRows(transition, this.#execution),
       notices: noticeRows(transition),
       ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
-      ...(result === undefined ? {} : { result }),
-      ...(job === undefined ? {} : { job }),
+      ...endRows(transition, this.row.job),
     }
   }
 
