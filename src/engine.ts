@@ -64,6 +64,8 @@ export interface EngineSeam {
   /** R5: whether an engine is provably dead, or has closed. */
   readonly isGone: (engineId: string) => Promise<boolean>
   readonly isClosing: () => boolean
+  /** Of an engine that is closing: the runs that are left when it has. */
+  readonly closed: () => Promise<{ readonly left: readonly string[] }>
 }
 
 const HEARTBEAT_MS = 5_000
@@ -138,6 +140,7 @@ export class Engine {
       start: (spec, jobId) => this.#start(spec, jobId),
       isGone: (engineId) => this.#elsewhere.isGone(engineId),
       isClosing: () => this.#closed !== null,
+      closed: async () => (await this.#closed) ?? { left: [] },
     }
   }
 

@@ -147,7 +147,7 @@ export class JobQueue extends JobList {
       prepare: (job) => prepareWorkspace(this.#workspace, job),
       start: async (job, runId, place) => {
         const run = await this.#seam.start(runSpecOf(job, runId, place), job.row.id)
-        if (onRun !== undefined) this.#introduce(run, job, onRun)
+        if (onRun !== undefined) this.#introduce(run, { ...job, workspace: place }, onRun)
         return { ended: Promise.all([run.outcome, run.gone]) }
       },
       interrupt: (runIds, reason) => this.#interrupt(runIds, reason),
@@ -182,6 +182,9 @@ export class JobQueue extends JobList {
   }
 
   async #interrupt(runIds: readonly string[], reason: string): Promise<readonly string[]> {
+    const { isClosing, closed } = this.#seam
+    // Closing ends them, or leaves them: it says which.
+    if (isClosing()) return (await closed()).left.filter((runId) => runIds.includes(runId))
     const receipt = await this.#engine.stop(
       { run: [...runIds] },
       { mode: 'interrupt', by: 'jobs', reason, fence: false },

@@ -79,7 +79,7 @@ export const toNewJob = (spec: ParsedJobSpec, newId: () => string, createdAt: nu
 
 export const keptOf = ({ spec }: JobRow): KeptSpec => JSON.parse(spec) as KeptSpec
 
-export const contextOf = ({ snapshot }: StoredJob): JobContext =>
+const contextOf = ({ snapshot }: StoredJob): JobContext =>
   (JSON.parse(snapshot) as { readonly context: JobContext }).context
 
 export const toRecord = (job: StoredJob): JobRecord => {

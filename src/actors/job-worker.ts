@@ -9,14 +9,11 @@
 import { codeOf, messageOf } from '../errors.js'
 import type { ClaimReply, JobCaps, JobStorePort, StoredJob } from './job.ports.js'
 import type { Clock, Logger } from './ports.js'
+import { PassedOver } from './passed-over.js'
 import type { Workspace } from './workspace.ports.js'
 
 const LOOK_EVERY_MS = 250
 const RECOVER_EVERY_MS = 2_000
-/** How long a job is passed over that could not be started for a reason that may pass, and how often before it is blocked. */
-const PASS_OVER_MS = 2_000
-const PASSES_MAX = 5
-
 const STOPPED = 'the work on the queue was stopped'
 
 /** A run of a job, on record. */
@@ -72,7 +69,7 @@ export class JobWorker {
   readonly #taken = new Map<string, Promise<void>>()
   /** Runs that are on record, and how their wait is ended where they will not go. */
   readonly #leave = new Map<string, () => void>()
-  readonly #passed = new Map<string, { readonly until: number; readonly times: number }>()
+  readonly #passed: PassedOver
   readonly #left = new Set<string>()
   #started = 0
   #end: WorkEnd | null = null
@@ -82,6 +79,7 @@ export class JobWorker {
 
   constructor(ports: WorkPorts) {
     this.#ports = ports
+    this.#passed = new PassedOver(ports.clock)
   }
 
   /** Resolves when it is over and everything it started has ended, or would not. */
@@ -97,6 +95,7 @@ export class JobWorker {
       await this.#recoverIfDue()
       const reply = await this.#claim()
       if (reply?.kind === 'claimed') continue
+      if (reply !== null) this.#passed.forgetDue()
       this.#end ??= until === 'idle' && reply !== null ? this.#idleBy(reply) : null
       if (this.#end === null) await this.#nextLook(token)
     }
@@ -125,7 +124,7 @@ export class JobWorker {
   #idleBy(reply: ClaimReply): WorkEnd | null {
     if (this.#taken.size > 0) return null
     if (reply.kind === 'held') return 'held'
-    return reply.kind === 'none' && !reply.isWaiting && this.#exceptions().length === 0 ? 'idle' : null
+    return reply.kind === 'none' && !reply.isWaiting && this.#passed.now.length === 0 ? 'idle' : null
   }
 
   /** Null where the store did not answer: asked again at the next look. */
@@ -140,7 +139,7 @@ export class JobWorker {
         engineId,
         at: clock.wallMs(),
         caps,
-        except: this.#exceptions(),
+        except: this.#passed.now,
       })
       if (reply.kind === 'claimed') this.#take(reply.job, runId)
       else claims.delete(runId)
@@ -180,7 +179,7 @@ export class JobWorker {
       }
       const run = await start(job, runId, prepared.workspace)
       this.#started += 1
-      this.#passed.delete(jobId)
+      this.#passed.started(jobId)
       const left = new Promise<void>((resolve) => this.#leave.set(runId, resolve))
       if (this.#isStopping()) this.#interrupt([runId], STOPPED)
       await Promise.race([run.ended, left])
@@ -188,6 +187,7 @@ export class JobWorker {
     } catch (error) {
       logger.warn({ job: jobId, run: runId, error: messageOf(error) }, 'a claimed job was not started')
       await this.#refuse(job, runId, this.#refusalOf(error))
+      await this.#noteEnd(jobId, runId)
     }
   }
 
@@ -212,12 +212,8 @@ export class JobWorker {
   ): Promise<void> {
     const { jobs, clock, logger } = this.#ports
     const jobId = job.row.id
-    const times = (this.#passed.get(jobId)?.times ?? 0) + 1
-    if (this.#end !== null || (mayPass && times <= PASSES_MAX)) {
-      this.#passed.set(jobId, { until: clock.monotonicMs() + PASS_OVER_MS, times })
+    if (this.#isStopping() || (mayPass && this.#passed.add(jobId)))
       return this.#giveBack(jobId, runId, reason)
-    }
-    this.#passed.delete(jobId)
     await jobs
       .tell(jobId, { type: 'job.block', at: clock.wallMs(), runId, reason })
       .catch((error: unknown) => {
@@ -253,12 +249,6 @@ export class JobWorker {
     }
   }
 
-  /** Jobs that are passed over for now; a time that has passed is forgotten with the job's next start. */
-  #exceptions(): readonly string[] {
-    const now = this.#ports.clock.monotonicMs()
-    return [...this.#passed].filter(([, { until }]) => until > now).map(([jobId]) => jobId)
-  }
-
   async #recoverIfDue(): Promise<void> {
     const { clock, recover, logger } = this.#ports
     if (clock.monotonicMs() - this.#recoveredAt < RECOVER_EVERY_MS) return
@@ -278,9 +268,8 @@ export class JobWorker {
     while (!this.#isNudged && this.#end === null) {
       await this.#wait()
       const isRecoveryDue = clock.monotonicMs() - this.#recoveredAt >= RECOVER_EVERY_MS
-      const isPassOver = [...this.#passed.values()].some(({ until }) => until <= clock.monotonicMs())
       const now = await this.#readToken()
-      if (isRecoveryDue || isPassOver || now === null || now !== token) return
+      if (isRecoveryDue || this.#passed.isDue || now === null || now !== token) return
     }
   }
 

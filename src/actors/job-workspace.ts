@@ -66,7 +66,10 @@ export const prepareWorkspace = async (
 }
 
 const markOf = (job: StoredJob, runId: string, evidence: Evidence | null): WorkspaceMark => {
-  const status = contextOf(job).lastOutcome?.status
+  const { lastOutcome } = contextOf(job)
+  // A run that never was: the worktree waits for the next.
+  if (lastOutcome?.runId !== runId) return { state: 'provisioned', runId }
+  const { status } = lastOutcome
   if (status === 'completed') return { state: 'ready-for-review', runId }
   // P21: said only with the evidence that the tree is gone.
   if (status === 'cancelled' && evidence !== null)

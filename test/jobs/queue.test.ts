@@ -392,8 +392,25 @@ it('O10: an engine that closes ends the work, and its jobs return to their place
   await waitFor(() => engine.live().length > 0, { deadlineMs: 20_000, what: 'it runs' })
   await expect(queue.work()).rejects.toThrow('being worked already')
   await engine.close()
-  expect(await work).toMatchObject({ reason: 'engine-closing', started: 1 })
+  expect(await work).toEqual({ reason: 'engine-closing', started: 1, left: [] })
   await expect(queue.work()).rejects.toMatchObject({ code: 'engine-closing' })
   const list = await openTestList(database)
   expect(await list.get('a')).toMatchObject({ state: 'pending', attemptsSpent: 1 })
+})
+
+it('O10: an engine that leaves its runs ends the work too, and names them; the next engine moves their jobs', async () => {
+  const { queue, engine, database } = await openTestQueue()
+  await queue.add(stuck('a'))
+  const work = queue.work({ until: 'stopped' })
+  await waitFor(() => engine.live().length > 0, { deadlineMs: 20_000, what: 'it runs' })
+  const { left } = await engine.close({ runs: 'leave' })
+  expect(await work).toEqual({ reason: 'engine-closing', started: 1, left })
+  const list = await openTestList(database)
+  expect(await list.get('a')).toMatchObject({ state: 'active', phase: 'running', runId: left[0] })
+  await openTestEngine({ database })
+  await waitFor(async () => (await list.get('a')).state === 'pending', {
+    deadlineMs: 30_000,
+    what: 'it came back',
+  })
+  expect(await list.get('a')).toMatchObject({ attemptsSpent: 1 })
 })
