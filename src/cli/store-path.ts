@@ -9,7 +9,8 @@ const isServer = (store: string): boolean => /^postgres(?:ql)?:\/\//i.test(store
 
 /** L7: what is typed here can be read by every user of the machine in its list of processes. */
 export const hideCredentials = (argv: readonly string[]): void => {
-  if (argv.some((word) => /^(?:--db=)?postgres(?:ql)?:\/\/.*(?:@|password=)/i.test(word))) process.title = 'runwarden'
+  if (argv.some((word) => /^(?:--db=)?postgres(?:ql)?:\/\/.*(?:@|password=)/i.test(word)))
+    process.title = 'runwarden'
 }
 
 const storePath = (db: string | undefined): string => {

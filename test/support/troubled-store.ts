@@ -1,10 +1,13 @@
 /** A real store whose commits can be held, or refused with the error that a database would give. */
 import type { StorePort } from '../../src/actors/store.ports.js'
+import { CommitInDoubt } from '../../src/adapters/store/errors.js'
 import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal.js'
 
 export interface TroubledStore extends StorePort {
   /** Commits and reads fail with this from now on; null: they work. */
   trouble: (Error & { code?: string }) | null
+  /** Of so many commits from now on the answer is lost: they are in, and fail. */
+  answersToLose: number
   /** Commits wait for the returned function to be called. */
   hold(): () => void
   /** Every committed batch, in order: `event` of each write. */
@@ -20,6 +23,7 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
   const committed: string[][] = []
   const own = {
     trouble: null as (Error & { code?: string }) | null,
+    answersToLose: 0,
     committed,
     hold: () => {
       let release = (): void => undefined
@@ -41,6 +45,10 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+        if (name === 'commit' && own.answersToLose > 0) {
+          own.answersToLose -= 1
+          throw new CommitInDoubt(new Error('Connection terminated unexpectedly'))
+        }
         if (name === 'commit')
           committed.push((args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event))
         return result
