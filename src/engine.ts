@@ -92,7 +92,7 @@ export class Engine {
       {
         engine: row,
         newId: uuidv7,
-        findElsewhere: (scope) => this.#elsewhere.find(scope),
+        findElsewhere: (call) => this.#elsewhere.find(call),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
