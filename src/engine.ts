@@ -118,7 +118,7 @@ export class Engine {
       {
         engine: row,
         newId: uuidv7,
-        findElsewhere: (scope, mode) => this.#elsewhere.find(scope, mode),
+        findElsewhere: (call) => this.#elsewhere.find(call),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,

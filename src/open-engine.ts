@@ -11,6 +11,7 @@ import type { SpoolPort, StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createLogFiles } from './adapters/process/log-files.js'
 import { createProcessPort } from './adapters/process/process-port.js'
+import { inOurTerms } from './adapters/store/in-our-terms.js'
 import { KyselyStore } from './adapters/store/kysely-store.js'
 import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
@@ -79,12 +80,14 @@ const storeOver = (
   db: Db,
   options: Pick<ConstructorParameters<typeof KyselyStore>[1], 'hasDataVersion' | 'openHints' | 'close'>,
 ): StorePort =>
-  new KyselyStore(db, {
-    isInScope: (scope, run) =>
-      isInScope(scope, { ...run, session: run.session ?? undefined, task: run.task ?? undefined }),
-    jobChart,
-    ...options,
-  })
+  inOurTerms(
+    new KyselyStore(db, {
+      isInScope: (scope, run) =>
+        isInScope(scope, { ...run, session: run.session ?? undefined, task: run.task ?? undefined }),
+      jobChart,
+      ...options,
+    }),
+  )
 
 const assertMigrated = async (db: Db): Promise<void> => {
   const version = await readSchemaVersion(db)

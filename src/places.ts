@@ -36,10 +36,10 @@ const stateFolder = (): string => {
   return join(root, 'runwarden')
 }
 
-/** Run ids are unique in one store only. */
+/** Run ids are unique in one store only. The options name its schema. */
 const storeFolder = (url: string): string =>
   createHash('sha256')
-    .update(`${withoutCredentials(url)} ${new URL(url).searchParams.get('options') ?? ''}`)
+    .update(`${withoutCredentials(url)} ${/[?&]options=([^&#]*)/.exec(url)?.[1] ?? ''}`)
     .digest('hex')
     .slice(0, 16)
 

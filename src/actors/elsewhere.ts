@@ -8,7 +8,7 @@
 import { messageOf } from '../errors.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
-import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { StopLine } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
@@ -94,8 +94,11 @@ export class Elsewheres {
     this.#options = options
   }
 
-  /** What a scope holds besides what is held here. Rejects when the store cannot be read (K15). */
-  async find(scope: StopScope, mode: StopMode): Promise<Elsewhere> {
+  /** What an order's scope holds besides what is held here. Rejects when the store cannot be read (K15). */
+  async find({ scope, input, isRecorded }: StopCall): Promise<Elsewhere> {
+    const { mode } = input
+    // K17: unless the fence is on record first, another engine may launch what this does not find.
+    if (input.isFenced) await isRecorded
     const { host, isHeld } = this.#options
     const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
     const strangers = stored.filter(({ row }) => !isHeld(row.id))

@@ -177,18 +177,12 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     const { scope } = call
     if (this.#isAllHeld(scope)) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
-      return { ...(await this.#inTime(this.#find(call), timeoutMs)), lookup: 'complete' }
+      return { ...(await this.#inTime(this.#options.findElsewhere(call), timeoutMs)), lookup: 'complete' }
     } catch (error) {
       // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
       this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')
       return { takenOver: [], owned: [], answered: [], lookup: 'incomplete' }
     }
-  }
-
-  /** K17: unless the fence is on record first, another engine may launch what this does not find. */
-  async #find(call: StopCall): Promise<Elsewhere> {
-    if (call.input.isFenced) await call.isRecorded
-    return this.#options.findElsewhere(call.scope, call.input.mode)
   }
 
   /** INV-11: a store that does not answer a lookup is one that failed it. */

@@ -1,4 +1,4 @@
-/** The engine's own suites once more, each test over a schema of its own on a PostgreSQL server. */
+/** The engine's suites that lean most on the store, once more: each test over a schema of its own on a PostgreSQL server. RUNWARDEN_TEST_DATABASE runs any of the others there. */
 import { beforeAll, describe, it } from 'vitest'
 import { usePostgres, whyNoPostgres } from '../support/postgres.js'
 
@@ -11,7 +11,6 @@ if (why === null) {
   })
   describe('S5: on PostgreSQL', async () => {
     await import('./close.test.js')
-    await import('./launch.test.js')
     await import('./recovery.test.js')
     await import('./stop.test.js')
   })

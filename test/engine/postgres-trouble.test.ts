@@ -1,5 +1,5 @@
 /** A PostgreSQL server that dies, hangs, ends connections and whose answers are lost: while runs go on, and while they are stopped. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
@@ -14,7 +14,7 @@ import { PostgresServer, query, schemaOn, whyNoServer } from '../support/postgre
 import { seededRandom } from '../support/seeded.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
-const ROUNDS = Number(process.env['RUNWARDEN_REPEATS'] ?? 5)
+const ROUNDS = Number(process.env['RUNWARDEN_POSTGRES_ROUNDS'] ?? 5)
 
 const why = whyNoServer()
 const sleeper = ['sleep', '60']
@@ -51,7 +51,7 @@ if (why !== null) {
     if (!existsSync(root)) return []
     return readdirSync(root).flatMap((store) => {
       const folder = join(root, store, 'spool')
-      return existsSync(folder) ? readdirSync(folder) : []
+      return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
     })
   }
 
@@ -286,7 +286,11 @@ if (why !== null) {
       })
       await server.crash()
       runner.kill('SIGINT')
-      await waitFor(() => spooled().length > 0, { deadlineMs: 20_000, what: 'the intent is spooled' })
+      // Whole lines only: a file that is there may be empty still.
+      await waitFor(() => spooled().some((file) => /"run\.interrupt".*\n/.test(readFileSync(file, 'utf8'))), {
+        deadlineMs: 20_000,
+        what: 'the intent is spooled',
+      })
       runner.kill('SIGKILL')
       await runner.ended
       await server.start()

@@ -1,5 +1,6 @@
 /** A real store whose commits can be held, or refused with the error that a database would give. */
 import type { StorePort } from '../../src/actors/store.ports.js'
+import { CommitInDoubt } from '../../src/adapters/store/errors.js'
 import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal.js'
 
 export interface TroubledStore extends StorePort {
@@ -7,6 +8,8 @@ export interface TroubledStore extends StorePort {
   trouble: (Error & { code?: string }) | null
   /** The next write of this event is refused, as a database refuses data that it can never take; null: none is. */
   refused: string | null
+  /** Of so many commits from now on the answer is lost: they are in, and fail. */
+  answersToLose: number
   /** Commits wait for the returned function to be called. */
   hold(): () => void
   /** Every committed batch, in order: `event` of each write. */
@@ -26,6 +29,7 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
   const own = {
     trouble: null as (Error & { code?: string }) | null,
     refused: null as string | null,
+    answersToLose: 0,
     committed,
     hold: () => {
       let release = (): void => undefined
@@ -56,6 +60,10 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
           throw unacceptable()
         }
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+        if (name === 'commit' && own.answersToLose > 0) {
+          own.answersToLose -= 1
+          throw new CommitInDoubt(new Error('Connection terminated unexpectedly'))
+        }
         if (name === 'commit') committed.push(events)
         return result
       }

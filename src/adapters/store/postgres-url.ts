@@ -2,17 +2,18 @@
 
 export const isPostgresUrl = (database: string): boolean => /^postgres(?:ql)?:\/\//i.test(database)
 
-const ANYTHING_ELSE = 'postgres://…'
+const UNREADABLE = 'postgres://…'
 
 /** Host, port and database; nothing of the user, the password or the parameters. */
 export const withoutCredentials = (url: string): string => {
+  const bare = url.replace(/\/\/[^/?#]*@/, '//')
+  // A password with a character that belongs escaped: nobody knows where it ends.
+  if (bare.includes('@')) return UNREADABLE
   try {
-    const { hostname, port, pathname, searchParams } = new URL(url)
-    const host = searchParams.get('host') ?? hostname
+    const { hostname, port, pathname, searchParams } = new URL(bare)
     const at = searchParams.get('port') ?? port
-    return `postgres://${host}${at === '' ? '' : `:${at}`}${pathname}`
+    return `postgres://${searchParams.get('host') ?? hostname}${at === '' ? '' : `:${at}`}${pathname}`
   } catch {
-    // What cannot be read cannot be cut where the credentials end.
-    return ANYTHING_ELSE
+    return UNREADABLE
   }
 }
