@@ -70,6 +70,8 @@ export class JobWorker {
   /** Runs that are on record, and how their wait is ended where they will not go. */
   readonly #leave = new Map<string, () => void>()
   readonly #passed: PassedOver
+  /** The last look for a job left some out: it says nothing of them. */
+  #hasPassedOver = false
   readonly #left = new Set<string>()
   #started = 0
   #end: WorkEnd | null = null
@@ -124,13 +126,15 @@ export class JobWorker {
   #idleBy(reply: ClaimReply): WorkEnd | null {
     if (this.#taken.size > 0) return null
     if (reply.kind === 'held') return 'held'
-    return reply.kind === 'none' && !reply.isWaiting && this.#passed.now.length === 0 ? 'idle' : null
+    return reply.kind === 'none' && !reply.isWaiting && !this.#hasPassedOver ? 'idle' : null
   }
 
   /** Null where the store did not answer: asked again at the next look. */
   async #claim(): Promise<ClaimReply | null> {
     const { jobs, engineId, clock, caps, claims, newId, logger } = this.#ports
     const runId = newId()
+    const except = this.#passed.now
+    this.#hasPassedOver = except.length > 0
     // Before the claim is on record: recovery must never take it for one that was lost.
     claims.add(runId)
     try {
@@ -139,7 +143,7 @@ export class JobWorker {
         engineId,
         at: clock.wallMs(),
         caps,
-        except: this.#passed.now,
+        except,
       })
       if (reply.kind === 'claimed') this.#take(reply.job, runId)
       else claims.delete(runId)

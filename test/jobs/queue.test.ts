@@ -414,3 +414,23 @@ it('O10: an engine that leaves its runs ends the work too, and names them; the n
   })
   expect(await list.get('a')).toMatchObject({ attemptsSpent: 1 })
 })
+
+it('K16, O11: a job in the scope of a fence is passed over, others run, and it runs when the fence is lifted', async () => {
+  const { queue, engine } = await openTestQueue()
+  // A run that ignores TERM keeps the order, and with it the fence, in force for a while.
+  const script = 'trap "" TERM; echo up; while :; do sleep 0.05; done'
+  const run = await engine.start({
+    task: 'fenced',
+    command: ['sh', '-c', script],
+    stop: { termGraceMs: 1_500, killGraceMs: 5_000 },
+  })
+  for await (const event of run.events()) if (event.type === 'output') break
+  const stopping = engine.stop({ task: 'fenced' })
+  await queue.add(job('a', { task: 'fenced' }))
+  await queue.add(job('b'))
+  const order: string[] = []
+  await queue.work({ onRun: (_run, { jobId }) => order.push(jobId) })
+  expect(order).toEqual(['b', 'a'])
+  expect((await stopping).status).toBe('confirmed')
+  expect(await queue.get('a')).toMatchObject({ state: 'done', attemptsSpent: 1 })
+})
