@@ -101,7 +101,7 @@ const toSummary = ({ row, head }: StoredRun, execution: ExecutionRow | undefined
   settledAt: head.settledAt,
 })
 
-/** How often a follower looks for the launch. */
+/** How often a follower looks for the next launch. */
 const FOLLOW_WAIT_MS = 50
 
 export class Records {
@@ -154,20 +154,26 @@ export class Records {
     }
   }
 
-  /** What the run wrote, in order; with `follow`, until it is confirmed. Throws `unknown-run`, and `refused` where no log was kept. */
+  /**
+   * What the run's last attempt wrote, in order; with `follow`, until the run is confirmed, from one attempt to the next.
+   * Throws `unknown-run`, and `refused` where no log was kept.
+   */
   async *logs(runId: string, options: { readonly follow?: boolean } = {}): AsyncGenerator<LogPiece> {
     await this.#find(runId)
-    let last = await this.#lastExecution(runId)
-    while (last === undefined && options.follow === true && !(await this.#isOver(runId))) {
-      await wait(FOLLOW_WAIT_MS)
-      last = await this.#lastExecution(runId)
+    const { follow: isFollowing = false } = options
+    for (let attempt = 0; ;) {
+      // Asked first: what is over has no further attempt. A log ends before its attempt's end is on record.
+      const isOver = !isFollowing || (await this.#isOver(runId))
+      const executions = await this.#store.executionsOf([runId])
+      const next = attempt === 0 ? executions.at(-1) : executions.find((one) => one.attempt > attempt)
+      if (next?.logPath != null) {
+        attempt = next.attempt
+        yield* readLog(next.logPath, isFollowing ? () => this.#isOver(runId) : undefined)
+      } else if (isOver || next !== undefined) {
+        if (attempt === 0) throw new RunwardenError('refused', `run ${runId}: no log was kept`)
+        return
+      } else await wait(FOLLOW_WAIT_MS)
     }
-    if (last?.logPath == null) throw new RunwardenError('refused', `run ${runId}: no log was kept`)
-    yield* readLog(last.logPath, options.follow === true ? () => this.#isOver(runId) : undefined)
-  }
-
-  async #lastExecution(runId: string): Promise<ExecutionRow | undefined> {
-    return (await this.#store.executionsOf([runId])).at(-1)
   }
 
   async #isOver(runId: string): Promise<boolean> {

@@ -48,6 +48,9 @@ export class ProcessActor {
   #freeze: TreeFreeze | null = null
   #thawed: Promise<void> = Promise.resolve()
   #isExitReported = false
+  /** Both streams have ended. */
+  #hasOutputEnded = false
+  #isDrainTold = false
   #isGone = false
   /** CPU time of each process at the last look; null before the first. */
   #cpuMs: ReadonlyMap<string, number> | null = null
@@ -191,6 +194,9 @@ export class ProcessActor {
       },
     })
     execution.onOutput(onOutput)
+    void execution.drained.then(() => {
+      this.#hasOutputEnded = true
+    })
     void execution.exited.then((exit) => this.#onExit(execution, exit))
   }
 
@@ -198,6 +204,8 @@ export class ProcessActor {
     const { attempt, report } = this.#options
     const isTreeEmpty = (await this.#pursuit?.isEmpty()) ?? false
     this.#isExitReported = true
+    // L2: a last line without a newline was written before the exit, and counts before it.
+    if (this.#hasOutputEnded) this.#tellDrained(false)
     if (isTreeEmpty) this.#finish(execution)
     const evidence = execution.emptyEvidence
     report({ type: 'process.exited', attempt, ...exit, isTreeEmpty, evidence, isFallbackEligible: false })
@@ -210,19 +218,19 @@ export class ProcessActor {
     this.#isGone = true
     this.#freeze?.end()
     this.#pursuit?.end()
-    const { clock, drainMs, onDrained } = this.#options
-    let hasDrained = false
-    const end = (isCut: boolean): void => {
-      if (hasDrained) return
-      hasDrained = true
-      onDrained(isCut)
-    }
+    const { clock, drainMs } = this.#options
     const cancel = clock.after(drainMs, () => {
-      end(execution.cutOutput())
+      this.#tellDrained(execution.cutOutput())
     })
     void execution.drained.then(() => {
       cancel()
-      end(false)
+      this.#tellDrained(false)
     })
+  }
+
+  #tellDrained(isCut: boolean): void {
+    if (this.#isDrainTold) return
+    this.#isDrainTold = true
+    this.#options.onDrained(isCut)
   }
 }

@@ -52,3 +52,35 @@ it('L2: an exit that is seen before the last word, because another child has exi
     result: { isOk: false, text: 'no' },
   })
 })
+
+it.each([
+  ['alone', ''],
+  ['and leaves a child', 'sleep 60 >/dev/null 2>&1 &'],
+])('L2: a last word without a newline counts too, of an agent that exits %s', async (_, before) => {
+  const engine = await openTestEngine()
+  const run = await engine.start({
+    command: ['sh', '-c', `${before} printf '%s' '${JSON.stringify(FAILED)}'`],
+    protocol: claudeStreamJson(),
+    stop: quickStop,
+  })
+  expect(await run.outcome).toMatchObject({
+    status: 'failed',
+    exitCode: 0,
+    result: { isOk: false, text: 'no' },
+  })
+})
+
+it('L4: who follows the log is told of every attempt, and until the run is confirmed', async () => {
+  const engine = await openTestEngine()
+  const run = await engine.start({
+    command: ['sh', '-c', 'sleep 1; echo first >&2; exit 1'],
+    protocol: claudeStreamJson(),
+    fallback: { candidates: [{ command: ['sh', '-c', `echo '${JSON.stringify(FAILED)}'`] }] },
+    stop: quickStop,
+  })
+  let text = ''
+  for await (const piece of engine.logs(run.id, { follow: true }))
+    if (piece.kind === 'chunk') text += piece.bytes.toString()
+  expect(text).toBe(`first\n${JSON.stringify(FAILED)}\n`)
+  expect(run.state).toMatchObject({ isConfirmed: true, outcome: { status: 'failed', attempt: 2 } })
+})

@@ -422,9 +422,13 @@ describe('a prolonged stall', () => {
   it('K9: nobody is stalled while a person is asked, and the answer begins a new time', async () => {
     const { run, clock, say, heard } = await open({ ...talking(), watchdog: limits })
     await say('work', { type: 'ask', id: 'q' })
-    expect(run.activity.isWaitingForPerson).toBe(true)
+    await clock.advance(2 * S)
+    await say('usage')
+    expect(run.activity).toMatchObject({ isWaitingForPerson: true, quietMs: 0 })
     await clock.advance(100 * S)
     expect(run.state.headline).toBe('active')
+    // It is the person's silence, and the agent's stands still.
+    expect(run.activity.quietMs).toBe(0)
     expect(noticesIn(heard)).toEqual([])
     await say({ type: 'answer', id: 'q' })
     await clock.advance(10 * S - 1)

@@ -96,12 +96,16 @@ const feed = (spec: LaunchSpec, stdin: NodeJS.WritableStream | null): void => {
   pipeline(source, stdin).catch(() => undefined)
 }
 
+const READ_TURNS = 8
+
 /**
  * L2: libuv looks after all children when any of them has exited, so that an exit can be seen before the output that was written before
- * it. One whole turn of the event loop reads what is in the pipes; the first immediate still belongs to the turn of the exit.
+ * it. The next turns of the event loop read what is in the pipes and see their ends, unless somebody else still holds them.
  */
-const whenRead = (then: () => void): void => {
-  setImmediate(() => setImmediate(then))
+const untilRead = async (drained: Promise<void>): Promise<void> => {
+  const ended = drained.then(() => true)
+  const turn = () => new Promise<boolean>((resolve) => setImmediate(resolve, false))
+  for (let turns = 0; turns < READ_TURNS; turns += 1) if (await Promise.race([ended, turn()])) return
 }
 
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
@@ -116,15 +120,6 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
   const identity = pid === undefined ? null : identify(pid)
   if (identity === null) throw toLaunchError(spec, (await child).cause)
-  const exited = new Promise<ExitStatus>((resolve) => {
-    child.once('exit', (exitCode, signal) => {
-      whenRead(() => {
-        resolve({ exitCode, signal })
-      })
-    })
-  })
-  child.catch(() => undefined)
-  feed(spec, stdin)
   const streams = [
     ['stdout', stdout],
     ['stderr', stderr],
@@ -132,6 +127,15 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const drained = Promise.all(
     streams.map(([, stream]) => new Promise<void>((resolve) => stream.once('close', resolve))),
   ).then(() => undefined)
+  const exited = new Promise<ExitStatus>((resolve) => {
+    child.once('exit', (exitCode, signal) => {
+      void untilRead(drained).then(() => {
+        resolve({ exitCode, signal })
+      })
+    })
+  })
+  child.catch(() => undefined)
+  feed(spec, stdin)
   for (const [, stream] of streams) stream.on('error', () => undefined)
   return {
     identity,
