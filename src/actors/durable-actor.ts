@@ -15,8 +15,7 @@ import { dehydrate, firstStep, hydrate, isIdle, nextStep } from './step.js'
 import type { Step } from './step.js'
 import type { ActorWrite, CommitVerdict, TimerRow } from './store.ports.js'
 import { commitFirst, loadActor } from './store-waits.js'
-import { Timers } from './timers.js'
-import type { Stillness } from './timers.js'
+import { Timers, stillnessIn } from './timers.js'
 
 interface Letter {
   readonly event: AnyEventObject
@@ -84,7 +83,7 @@ export class DurableActor {
   resume(stored: { readonly snapshot: string; readonly rev: number }, timers: readonly TimerRow[]): void {
     this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
     this.#rev = stored.rev
-    this.#timers.resume(timers, this.#stillnessIn(this.#snapshot))
+    this.#timers.resume(timers, stillnessIn(this.#role, this.#snapshot))
     this.#pump()
   }
 
@@ -173,7 +172,7 @@ export class DurableActor {
       after: step.snapshot,
       effects: step.effects,
     }
-    const standsStill = this.#stillnessIn(step.snapshot)
+    const standsStill = stillnessIn(this.#role, step.snapshot)
     const isReplaced = new Set([...step.timersCleared, ...step.timersSet.map(({ id }) => id)])
     const timersSet = [
       ...step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at)),
@@ -213,10 +212,6 @@ export class DurableActor {
     // INV-1: the effects start here, after the commit has returned, and nowhere else.
     this.#role.committed(transition)
     return 'applied'
-  }
-
-  #stillnessIn(snapshot: AnyMachineSnapshot): Stillness {
-    return (timerId) => this.#role.standsStill?.(snapshot, timerId) ?? false
   }
 
   async #commit(

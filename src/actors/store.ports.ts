@@ -218,9 +218,8 @@ export interface StorePort {
   readonly jobs: JobStorePort
 
   /**
-   * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The same batch may then be
-   * given again, whatever became of the first: a write that is in already is `committed`, and nothing is written twice.
-   */
+   * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The batch may then be given
+   * again: a write that is in already is `committed`, and nothing is written twice. */
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]>
 
   /** Whether an error of `commit` will pass (locked, full, away), or lies in what was written. */

@@ -5,7 +5,8 @@
  * Waits are measured on the monotonic clock; the wall-clock due time is only what another process resumes from. The row of a timer that
  * stands still says what is left of it, and is no nearer to its end however old it grows.
  */
-import type { AnyEventObject } from 'xstate'
+import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import type { ActorRole } from './actor-role.js'
 import type { Cancel, Clock } from './ports.js'
 import type { TimerRow } from './store.ports.js'
 import type { TimerRequest } from './step.js'
@@ -26,6 +27,11 @@ interface Armed {
 
 /** Whether a timer stands still in the state that the actor is in, or is about to be in. */
 export type Stillness = (timerId: string) => boolean
+
+export const stillnessIn =
+  (role: ActorRole, snapshot: AnyMachineSnapshot): Stillness =>
+  (timerId) =>
+    role.standsStill?.(snapshot, timerId) ?? false
 
 export class Timers {
   readonly #clock: Clock

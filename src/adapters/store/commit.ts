@@ -9,6 +9,7 @@ import type { ActorWrite, CommitVerdict, EffectMark, StopScope } from '../../act
 import { writeJournals, writeLines, writeMarks, writeRunRows, writeTimers } from './commit-rows.js'
 import type { RowsOf } from './commit-rows.js'
 import { lockFences } from './dialect.js'
+import { isIn } from './committed.js'
 import { CommitInDoubt, isDoubtful } from './errors.js'
 import type { JobMoves } from './job-moves.js'
 import type { IsInScope } from './scope.js'
@@ -192,30 +193,6 @@ const writeHead = (tx: Tx, isInScope: IsInScope, write: ActorWrite): Promise<Com
     case 'registry':
       return writeRegistry(tx, write, write.rows)
   }
-}
-
-/** The engine that the actor belongs to now. A registry is its engine. */
-const ownerOf = async (tx: Tx, { kind, actor }: ActorWrite): Promise<string | undefined> => {
-  if (kind === 'registry') return actor
-  const table = kind === 'run' ? 'runwarden_run' : 'runwarden_stop_order'
-  return (await tx.selectFrom(table).select('owner').where('id', '=', actor).executeTakeFirst())?.owner
-}
-
-/** The journal is append-only: its row tells whether this very write is in, also when later ones stand on it. */
-const isIn = async (tx: Tx, write: ActorWrite): Promise<boolean> => {
-  const { kind, actor, rev, journal } = write
-  const found = await tx
-    .selectFrom('runwarden_transition')
-    .select('rev')
-    .where('kind', '=', kind)
-    .where('actor', '=', actor)
-    .where('rev', '=', rev)
-    .where('at', '=', journal.at)
-    .where('event', '=', journal.event)
-    .where('detail', '=', journal.detail)
-    .where('to_state', '=', journal.to)
-    .executeTakeFirst()
-  return found !== undefined && (await ownerOf(tx, write)) === write.owner
 }
 
 const fenceUse = (batch: readonly ActorWrite[]): 'raises' | 'reads' | 'none' => {

@@ -106,7 +106,7 @@ const FAILURES: readonly (readonly [RegExp, WorkspaceCode])[] = [
   [/\.lock': File exists|could not lock config file .*: File exists/, 'busy'],
 ]
 
-export const failureCodeOf = (stderr: string): WorkspaceCode =>
+const failureCodeOf = (stderr: string): WorkspaceCode =>
   FAILURES.find(([pattern]) => pattern.test(stderr))?.[1] ?? 'git-failed'
 
 /** The lines in which git says what is wrong; hints on how to configure it are for its own users. */

@@ -11,7 +11,7 @@ import * as v from 'valibot'
 import { codeOf } from '../../errors.js'
 import { refuse } from './obstacle.js'
 
-export const MANIFEST_FILE = 'runwarden.json'
+const MANIFEST_FILE = 'runwarden.json'
 const MANIFEST_VERSION = 1
 /** The newest are kept. */
 export const RUN_IDS_MAX = 1_000
