@@ -16,7 +16,7 @@ import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import { closeOptionsSchema, parseOptions, runSpecSchema, scopeSchema, stopOptionsSchema } from './options.js'
-import type { CloseOptions, RunSpec, Scope, StopOptions } from './options.js'
+import type { CloseOptions, ParsedRunSpec, RunSpec, Scope, StopOptions } from './options.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
@@ -133,6 +133,7 @@ export class Engine {
     if (parsed.signal?.aborted === true) {
       throw new RunwardenError('invalid-option', 'start: option signal is already aborted')
     }
+    this.#assertHasTerminal(parsed)
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
     const run = this.#factory.fromSpec(runId, parsed)
@@ -277,6 +278,15 @@ export class Engine {
       'run-exists',
       `start: option id ${JSON.stringify(runId)} is already used in this store`,
     )
+  }
+
+  #assertHasTerminal({ stdio }: ParsedRunSpec): void {
+    const { terminalProblem } = this.#parts.processes
+    if (stdio === 'pty' && terminalProblem !== null)
+      throw new RunwardenError(
+        'invalid-option',
+        `start: option stdio "pty" cannot be had: ${terminalProblem}`,
+      )
   }
 
   #assertNotClosed(verb: string): void {

@@ -74,6 +74,24 @@ const environment = v.pipe(
 
 const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
 
+const side = v.pipe(
+  v.number(),
+  v.integer('must be a whole number of characters'),
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(65_535, 'must be at most 65535'),
+)
+
+export const terminalSizeSchema = v.strictObject({ cols: side, rows: side })
+
+const pty = v.strictObject({
+  /** Default 80. */
+  cols: v.optional(side, 80),
+  /** Default 24. */
+  rows: v.optional(side, 24),
+  /** What the command finds in `TERM`. Default `xterm-256color`. */
+  name: v.optional(name, 'xterm-256color'),
+})
+
 const stop = v.strictObject({
   /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
   termGraceMs: v.optional(ms, 5_000),
@@ -90,7 +108,7 @@ const candidate = v.strictObject({
   stdin: v.optional(stdin),
 })
 
-export const runSpecSchema = v.strictObject({
+const runSpecFields = v.strictObject({
   /** Unique in the store for ever. Default: a generated one that sorts by time. */
   id: v.optional(runId),
   /** Program and arguments; no shell. */
@@ -101,6 +119,10 @@ export const runSpecSchema = v.strictObject({
   env: v.optional(environment),
   /** `'ignore'` (default), `'pipe'` to write later, text, or a stream. Any other string is text. */
   stdin: v.optional(stdin, 'ignore'),
+  /** `'pipe'` (default), or `'pty'`: a terminal of its own, whose output is one stream, and to which `write` types (L9). */
+  stdio: v.optional(v.picklist(['pipe', 'pty']), 'pipe'),
+  /** For `stdio: 'pty'`. */
+  pty: v.optional(pty),
   session: v.optional(name),
   task: v.optional(name),
   labels: v.optional(
@@ -125,6 +147,32 @@ export const runSpecSchema = v.strictObject({
   /** Aborting it cancels the run. */
   signal: v.optional(v.instance(AbortSignal)),
 })
+
+/** A terminal has no end that could be given to it, so that nothing is fed into it. */
+const isFed = (source: v.InferOutput<typeof stdin> | undefined): boolean =>
+  source !== undefined && source !== 'ignore' && source !== 'pipe'
+
+export const runSpecSchema = v.pipe(
+  runSpecFields,
+  v.forward(
+    v.check(({ stdio, pty: size }) => size === undefined || stdio === 'pty', 'needs stdio "pty"'),
+    ['pty'],
+  ),
+  v.forward(
+    v.check(
+      (spec) => spec.stdio === 'pipe' || !isFed(spec.stdin),
+      'must be "pipe" or "ignore" with stdio "pty"',
+    ),
+    ['stdin'],
+  ),
+  v.forward(
+    v.check(
+      (spec) => spec.stdio === 'pipe' || spec.fallback?.candidates.some((one) => isFed(one.stdin)) !== true,
+      'must have no stdin with stdio "pty"',
+    ),
+    ['fallback'],
+  ),
+)
 
 /** What to run, and how it is to be ended. Times in milliseconds, sizes in bytes. */
 export type RunSpec = v.InferInput<typeof runSpecSchema>

@@ -4,7 +4,7 @@
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
 import type { HostServices } from './actors/actor-role.js'
-import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
+import type { LogPort, ProcessPort, StdinSource, TerminalSpec } from './actors/ports.js'
 import { RunActor } from './actors/run.actor.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
@@ -19,6 +19,8 @@ const DEFAULTS = {
   turnCancelMs: 10_000,
   finalizeDeadlineMs: 30_000,
 }
+const TERMINAL_DEFAULTS = { cols: 80, rows: 24, name: 'xterm-256color' }
+
 const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   ...DEFAULTS,
   isInteractive: false,
@@ -35,6 +37,9 @@ const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
   if (stdin === undefined) return 'ignore'
   return typeof stdin === 'string' && stdin !== 'ignore' && stdin !== 'pipe' ? { text: stdin } : stdin
 }
+
+const toTerminal = ({ stdio, pty }: ParsedRunSpec): TerminalSpec | undefined =>
+  stdio === 'pipe' ? undefined : { ...TERMINAL_DEFAULTS, ...pty }
 
 export interface RunFactoryParts {
   readonly host: HostServices
@@ -62,6 +67,7 @@ export class RunFactory {
       cwd: absolute(cwd ?? spec.cwd ?? here),
       env: env ?? spec.env ?? process.env,
       stdin: toStdin(stdin),
+      terminal: toTerminal(spec),
     }))
     const row = {
       id: runId,

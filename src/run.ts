@@ -4,6 +4,8 @@ import type { StopReceipt } from './actors/stop-call.js'
 import type { Gone, RunEvents } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { RunState } from './actors/run-state.js'
+import { RunwardenError } from './errors.js'
+import { parseOptions, terminalSizeSchema } from './options.js'
 import type { StopOptions } from './options.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
@@ -67,6 +69,18 @@ export class Run {
   /** Ends the agent's stdin. */
   endInput(): void {
     this.#actor.process?.endInput()
+  }
+
+  /**
+   * Tells the command's terminal its new size (L9). False when the terminal is not there yet, or any more.
+   *
+   * @throws `refused` where the run was not started with `stdio: 'pty'` by this engine; `invalid-option`.
+   */
+  resize(cols: number, rows: number): boolean {
+    const size = parseOptions(terminalSizeSchema, { cols, rows }, 'resize')
+    if (this.#actor.environment.candidates?.some(({ terminal }) => terminal !== undefined) !== true)
+      throw new RunwardenError('refused', `resize: run ${this.id} has no terminal here`)
+    return this.#actor.process?.resize(size) ?? false
   }
 
   /** Ends the run for good. The intent is in force when the call returns its promise (P1). */

@@ -41,6 +41,17 @@ export type Containment = 'cgroup' | 'group+marks' | 'group' | 'job-object' | 'p
 
 export type StdinSource = 'ignore' | 'pipe' | { readonly text: string } | Readable
 
+/** In characters. */
+export interface TerminalSize {
+  readonly cols: number
+  readonly rows: number
+}
+
+export interface TerminalSpec extends TerminalSize {
+  /** What the command finds in `TERM`. */
+  readonly name: string
+}
+
 export interface LaunchSpec {
   readonly runId: string
   readonly attempt: number
@@ -48,6 +59,8 @@ export interface LaunchSpec {
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdin: StdinSource
+  /** A terminal of its own in place of pipes (L9): all it writes is one stream, `stdout`. */
+  readonly terminal?: TerminalSpec | undefined
   readonly marks: ExecutionMarks
 }
 
@@ -86,7 +99,10 @@ export interface Execution {
   letGo(): void
   /** Writes to the agent's stdin; false when it is gone (L5). */
   writeInput(chunk: string | Uint8Array): boolean
+  /** On a terminal: types the end-of-file character, which a program that reads lines takes for the end. */
   endInput(): void
+  /** False when there is no terminal, or it is closed (L9). */
+  resize(size: TerminalSize): boolean
   /** One complete look at the living members. Rejects when the tree cannot be read: unknown is not empty (INV-5). */
   scan(): Promise<readonly TreeMember[]>
   /** Signals each member whose identity still holds at that moment (INV-6). */
@@ -114,6 +130,8 @@ export interface ProcessPort {
   mintMarks(): ExecutionMarks
   /** The containment a launch will get on this machine. */
   readonly containment: Containment
+  /** Why no command can be given a terminal of its own here, or null (L9). */
+  readonly terminalProblem: string | null
   /** Rejects when there is no process, with the system's code and a message that names the program and the cause (L1). */
   launch(spec: LaunchSpec): Promise<Execution>
   /** Finds what is left of an execution by its record. Its tree may be empty. */

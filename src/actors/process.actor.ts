@@ -19,6 +19,7 @@ import type {
   OutputStream,
   ProcessIdentity,
   ProcessPort,
+  TerminalSize,
 } from './ports.js'
 import { TreePursuit } from './tree-pursuit.js'
 
@@ -89,6 +90,10 @@ export class ProcessActor {
 
   endInput(): void {
     this.#execution?.endInput()
+  }
+
+  resize(size: TerminalSize): boolean {
+    return this.#execution?.resize(size) ?? false
   }
 
   terminate(): void {

@@ -13,7 +13,7 @@ import type { HostServices } from './actor-role.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
-export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'>
+export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin' | 'terminal'>
 
 /** Everything a run actor needs that is not in its record. */
 export interface RunEnvironment {

@@ -8,6 +8,7 @@ import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
 import { awaitEnd, awaitPrinted } from './foreground.js'
 import type { End } from './foreground.js'
 import { clean, printJson } from './output.js'
+import { canPassTerminal, passTerminal, terminalSize } from './pass-terminal.js'
 import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote } from './run-messages.js'
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
@@ -34,6 +35,7 @@ interface RunOptions extends SharedOptions {
   readonly containment?: 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
+  readonly pty?: boolean
   readonly quiet?: boolean
 }
 
@@ -53,6 +55,12 @@ const parseFolder = (path: string): string => {
   return path
 }
 
+/** As our own is, so that what is drawn fits and is understood. */
+const terminalOf = (): NonNullable<RunSpec['pty']> => {
+  const term = process.env['TERM'] ?? ''
+  return { ...terminalSize(), ...(term === '' ? {} : { name: term }) }
+}
+
 const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
   const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
   return {
@@ -63,6 +71,7 @@ const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
     ...(label === undefined ? {} : { labels: label }),
     ...(cwd === undefined ? {} : { cwd }),
     ...(options.stdin === true ? { stdin: process.stdin } : {}),
+    ...(options.pty === true ? { stdio: 'pty', pty: terminalOf() } : {}),
     stop: {
       ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
       ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
@@ -113,10 +122,13 @@ const supervise = async (
   const startedAt = performance.now()
   const elapsedMs = (): number => performance.now() - startedAt
   const events = run.events({ output: isJson ? 'lines' : 'bytes' })
-  const status = new StatusLine(isQuiet ? null : stderr, () => statusText(run, elapsedMs()))
+  const isPassed = options.pty === true && !isJson && canPassTerminal()
+  // What draws on the whole terminal has no line to spare.
+  const status = new StatusLine(isQuiet || isPassed ? null : stderr, () => statusText(run, elapsedMs()))
   const notes = notesOn(status, isQuiet)
   const printed = isJson ? printEventsAsJson(events) : printOutput(run, events, status, notes)
-  const end = await awaitEnd(engine, run, signals)
+  const giveBack = isPassed ? passTerminal(run) : (): void => undefined
+  const end = await awaitEnd(engine, run, signals).finally(giveBack)
   const tookMs = elapsedMs()
   // Unconfirmed, the events have no end of their own.
   if (!end.isConfirmed) await events.return?.()
@@ -166,6 +178,7 @@ export const addRun = (program: Command): void => {
     )
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
+    .addOption(new Option('--pty', 'give it a terminal of its own, and pass ours through').conflicts('stdin'))
     .option('--quiet', 'say nothing of our own, but for errors')
     .addHelpText('after', HELP)
     .action(async (command: string[], _options: unknown, self: Command) => {
@@ -178,11 +191,13 @@ const HELP = `${examples(
   'runwarden run --task t7 --term-grace 10s -- claude -p "fix it"',
   'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
   'git diff | runwarden run --stdin -- codex exec "review this"',
+  'runwarden run --pty -- claude',
 )}
 
 Its output passes through unchanged. The first SIGINT, SIGTERM or SIGHUP interrupts
 the run (TERM to the whole process tree, KILL after the grace), the second kills at
-once. When nobody reads our stdout any more, the run is interrupted too.
+once. When nobody reads our stdout any more, the run is interrupted too. With --pty
+on a terminal every key, control-C too, goes to the command.
 
 Exit codes:
   the command's own    it ended by itself (1 if a signal ended it)

@@ -1,15 +1,24 @@
 /**
  * The few kernel calls that Node does not offer, through the optional koffi. Null where koffi is not installed or the platform differs.
  *
- * `pidfd` makes a signal race-free (C7); the limit mark is inherited through `setsid`, double fork and `env -i` alike (C2).
+ * `pidfd` makes a signal race-free (C7); the limit mark is inherited through `setsid`, double fork and `env -i` alike (C2); a terminal
+ * needs three requests to the kernel that have no other name (L9).
  */
+import { constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import type Koffi from 'koffi'
+import type { TerminalSize } from '../../actors/ports.js'
 
 const SYS_PIDFD_SEND_SIGNAL = 424
 const SYS_PIDFD_OPEN = 434
 /** An unused soft limit: it matters only to real-time threads, and is unlimited everywhere. */
 const RLIMIT_RTTIME = 15
+
+const TIOCSPTLCK = 0x40045431
+const TIOCGPTPEER = 0x5441
+const TIOCSWINSZ = 0x5414
+/** Node opens every file with it and gives it no name. */
+const O_CLOEXEC = 0o2000000
 
 interface Limit {
   soft: bigint | number
@@ -23,11 +32,15 @@ export interface Libc {
   openPidfd(pid: number): number
   /** Zero on success. */
   signalPidfd(fd: number, signal: number): number
+  /** Given the master of a new terminal: a file descriptor of its other side, or -1. */
+  openPeer(master: number): number
+  resizeTerminal(master: number, size: TerminalSize): boolean
   /** Whether the kernel lets this process set the mark at all. */
   readonly canMark: boolean
 }
 
 type Syscall = (number: number, ...args: readonly (string | number | null)[]) => number
+type Ioctl = (fd: number, request: number, ...args: readonly unknown[]) => number
 
 const load = (): Libc | null => {
   if (process.platform !== 'linux') return null
@@ -43,7 +56,9 @@ const load = (): Libc | null => {
       resource: number,
       limit: Limit,
     ) => number
-    return bind(syscall, getLimit, setLimit)
+    koffi.struct('runwarden_winsize', { rows: 'uint16', cols: 'uint16', width: 'uint16', height: 'uint16' })
+    const ioctl = library.func('int ioctl(int fd, unsigned long request, ...)') as unknown as Ioctl
+    return bind(syscall, getLimit, setLimit, ioctl)
   } catch {
     // Not installed, or built for another machine: the caller has other means, and `doctor` says so.
     return null
@@ -54,6 +69,7 @@ const bind = (
   syscall: Syscall,
   getLimit: (resource: number, limit: Partial<Limit>) => number,
   setLimit: (resource: number, limit: Limit) => number,
+  ioctl: Ioctl,
 ): Libc => {
   const current = (): Limit => {
     const limit: Partial<Limit> = {}
@@ -74,6 +90,13 @@ const bind = (
     openPidfd: (pid) => syscall(SYS_PIDFD_OPEN, 'int', pid, 'unsigned int', 0),
     signalPidfd: (fd, signal) =>
       syscall(SYS_PIDFD_SEND_SIGNAL, 'int', fd, 'int', signal, 'void *', null, 'unsigned int', 0),
+    openPeer: (master) => {
+      if (ioctl(master, TIOCSPTLCK, 'int *', [0]) !== 0) return -1
+      // Only the child gets it, through its stdio: with O_CLOEXEC no other child of this process can.
+      return ioctl(master, TIOCGPTPEER, 'int', constants.O_RDWR | constants.O_NOCTTY | O_CLOEXEC)
+    },
+    resizeTerminal: (master, { cols, rows }) =>
+      ioctl(master, TIOCSWINSZ, 'runwarden_winsize *', { rows, cols, width: 0, height: 0 }) === 0,
     canMark: withLimitMark(2 ** 52 + 1, () => undefined).isMarked,
   }
 }

@@ -21,6 +21,7 @@ import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { signalMembers } from './signal.js'
+import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
 const MS_PER_TICK = 10
@@ -46,22 +47,9 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     isOwnChild: true,
   })
   return {
-    identity: launched.identity,
+    ...launched,
     containment: tier.containment,
     isOwnChild: true,
-    exited: launched.exited,
-    onOutput: (receive) => {
-      launched.onOutput(receive)
-    },
-    drained: launched.drained,
-    cutOutput: () => launched.cutOutput(),
-    letGo: () => {
-      launched.letGo()
-    },
-    writeInput: (chunk) => launched.stdin?.writable === true && (launched.stdin.write(chunk), true),
-    endInput: () => {
-      launched.stdin?.end()
-    },
     scan: async () => tree.membersIn(await tier.table.look()),
     signal: signalMembers,
     emptyEvidence: 'tree-reaped',
@@ -102,6 +90,7 @@ const adoptedExecution = (
     letGo: () => undefined,
     writeInput: () => false,
     endInput: () => undefined,
+    resize: () => false,
     scan: async () => {
       if (place === 'gone') return []
       if (place === 'here') return tree.membersIn(await tier.table.look())
@@ -125,6 +114,7 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): Process
   return {
     self,
     containment,
+    terminalProblem: terminalProblem(),
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
