@@ -92,6 +92,47 @@ const pty = v.strictObject({
   name: v.optional(name, 'xterm-256color'),
 })
 
+const surface = v.pipe(
+  v.strictObject({
+    kind: v.literal('tmux'),
+    /** A new window in this session, which is made where it is not there. Default `runwarden`. */
+    session: v.optional(
+      v.pipe(v.string(), v.regex(/^\w[\w -]{0,63}$/, 'must be 1 to 64 letters, digits or _ - and spaces')),
+    ),
+    /** The window's name. Default: tmux's own. */
+    window: v.optional(name),
+    /** A pane that is there already, with its shell at the prompt: `%5`. It is retained. */
+    pane: v.optional(v.pipe(v.string(), v.regex(/^%\d+$/, 'must be a pane id like %5'))),
+    title: v.optional(name),
+    /** Never close the pane: only the command and its tree are ended. Default false for a new pane. */
+    retained: v.optional(v.boolean()),
+    /** As tmux's `-L`. Default: the server that tmux itself would use. */
+    socketName: v.optional(
+      v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ -')),
+    ),
+    /** As tmux's `-S`. */
+    socketPath: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)),
+  }),
+  v.forward(
+    v.check((one) => one.socketPath === undefined || one.socketName === undefined, 'excludes socketName'),
+    ['socketPath'],
+  ),
+  v.forward(
+    v.check(
+      (one) => one.pane === undefined || (one.session === undefined && one.window === undefined),
+      'excludes session and window',
+    ),
+    ['pane'],
+  ),
+  v.forward(
+    v.check(
+      (one) => one.pane === undefined || one.retained !== false,
+      'must be true for a pane that is there already',
+    ),
+    ['retained'],
+  ),
+)
+
 const stop = v.strictObject({
   /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
   termGraceMs: v.optional(ms, 5_000),
@@ -123,6 +164,8 @@ const runSpecFields = v.strictObject({
   stdio: v.optional(v.picklist(['pipe', 'pty']), 'pipe'),
   /** For `stdio: 'pty'`. */
   pty: v.optional(pty),
+  /** A terminal pane in which the command runs, where people can see it and type to it (P12). */
+  surface: v.optional(surface),
   session: v.optional(name),
   task: v.optional(name),
   labels: v.optional(
@@ -148,7 +191,10 @@ const runSpecFields = v.strictObject({
   signal: v.optional(v.instance(AbortSignal)),
 })
 
-/** A terminal has no end that could be given to it, so that nothing is fed into it. */
+/** Nothing is fed into a terminal: it has no end that could be given to it. */
+const isOnTerminal = (spec: v.InferOutput<typeof runSpecFields>): boolean =>
+  spec.stdio === 'pty' || spec.surface !== undefined
+
 const isFed = (source: v.InferOutput<typeof stdin> | undefined): boolean =>
   source !== undefined && source !== 'ignore' && source !== 'pipe'
 
@@ -159,18 +205,19 @@ export const runSpecSchema = v.pipe(
     ['pty'],
   ),
   v.forward(
-    v.check(
-      (spec) => spec.stdio === 'pipe' || !isFed(spec.stdin),
-      'must be "pipe" or "ignore" with stdio "pty"',
-    ),
+    v.check((spec) => !isOnTerminal(spec) || !isFed(spec.stdin), 'must be "pipe" or "ignore" on a terminal'),
     ['stdin'],
   ),
   v.forward(
     v.check(
-      (spec) => spec.stdio === 'pipe' || spec.fallback?.candidates.some((one) => isFed(one.stdin)) !== true,
-      'must have no stdin with stdio "pty"',
+      (spec) => !isOnTerminal(spec) || spec.fallback?.candidates.some((one) => isFed(one.stdin)) !== true,
+      'must have no stdin on a terminal',
     ),
     ['fallback'],
+  ),
+  v.forward(
+    v.check((spec) => spec.surface === undefined || spec.stdio === 'pipe', 'excludes stdio "pty"'),
+    ['surface'],
   ),
 )
 

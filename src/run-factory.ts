@@ -4,11 +4,12 @@
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
 import type { HostServices } from './actors/actor-role.js'
-import type { LogPort, ProcessPort, StdinSource, TerminalSpec } from './actors/ports.js'
+import type { LogPort, PaneSpec, ProcessPort, StdinSource, TerminalSpec } from './actors/ports.js'
 import { RunActor } from './actors/run.actor.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
+import { socketOf } from './adapters/surface/tmux.js'
 import type { RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './options.js'
 import type { ParsedRunSpec } from './options.js'
@@ -41,6 +42,12 @@ const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
 const toTerminal = ({ stdio, pty }: ParsedRunSpec): TerminalSpec | undefined =>
   stdio === 'pipe' ? undefined : { ...TERMINAL_DEFAULTS, ...pty }
 
+const toPane = ({ surface }: ParsedRunSpec): PaneSpec | undefined => {
+  if (surface === undefined) return undefined
+  const { kind, session = 'runwarden', window, title, pane, retained = pane !== undefined } = surface
+  return { kind, session, window, title, paneId: pane, isRetained: retained, socket: socketOf(surface) }
+}
+
 export interface RunFactoryParts {
   readonly host: HostServices
   readonly processes: ProcessPort
@@ -68,6 +75,7 @@ export class RunFactory {
       env: env ?? spec.env ?? process.env,
       stdin: toStdin(stdin),
       terminal: toTerminal(spec),
+      pane: toPane(spec),
     }))
     const row = {
       id: runId,

@@ -37,6 +37,14 @@ export interface ExecutionMarks {
   readonly limit: number | null
 }
 
+/** Holds the cookies of all executions that a process descends from, `:` between them. */
+export const COOKIE_VARIABLE = 'RUNWARDEN_COOKIE'
+
+export const cookiesOf = (spec: Pick<LaunchSpec, 'env' | 'marks'>): string => {
+  const inherited = spec.env[COOKIE_VARIABLE]
+  return inherited === undefined ? spec.marks.cookie : `${inherited}:${spec.marks.cookie}`
+}
+
 export type Containment = 'cgroup' | 'group+marks' | 'group' | 'job-object' | 'pane'
 
 export type StdinSource = 'ignore' | 'pipe' | { readonly text: string } | Readable
@@ -52,6 +60,39 @@ export interface TerminalSpec extends TerminalSize {
   readonly name: string
 }
 
+/** The pane in which a run is to live (P12). */
+export interface PaneSpec {
+  readonly kind: 'tmux'
+  /** The server's socket: an absolute path. */
+  readonly socket: string
+  /** Made where it is not there. */
+  readonly session: string
+  readonly window?: string | undefined
+  /** A pane that is there already (`%5`): its shell is told to run the command. */
+  readonly paneId?: string | undefined
+  readonly title?: string | undefined
+  /** Never closed: only the command and its tree are ended. */
+  readonly isRetained: boolean
+}
+
+/** Which pane it became. Pane ids begin anew with each server, so that only the server's identity gives one a meaning (R6). */
+export interface PanePlace {
+  readonly server: ProcessIdentity
+  readonly paneId: string
+  /** The pane's own process: a pane that was given another one is not ours any more. */
+  readonly shell: ProcessIdentity
+}
+
+/** What is on record of a run's pane. The place is null until the command is launched in it. */
+export interface PaneRecord {
+  readonly kind: 'tmux'
+  readonly socket: string
+  readonly isRetained: boolean
+  /** Whether the pane was there before the run. */
+  readonly isBorrowed: boolean
+  readonly place: PanePlace | null
+}
+
 export interface LaunchSpec {
   readonly runId: string
   readonly attempt: number
@@ -61,6 +102,8 @@ export interface LaunchSpec {
   readonly stdin: StdinSource
   /** A terminal of its own in place of pipes (L9): all it writes is one stream, `stdout`. */
   readonly terminal?: TerminalSpec | undefined
+  /** A pane of a terminal program in place of pipes (P12). */
+  readonly pane?: PaneSpec | undefined
   readonly marks: ExecutionMarks
 }
 
@@ -112,6 +155,13 @@ export interface Execution {
   ): readonly SignalFailure[]
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
+  /** The pane it lives in, if any. */
+  readonly pane?: PaneRecord
+  /**
+   * Closes what the execution lives in besides its processes, when its tree is gone or cannot be seen (P12). Null when there is nothing
+   * of it any more, else why not. Answers within that time (P14).
+   */
+  closeSurface?(withinMs: number): Promise<string | null>
 }
 
 /** How an execution is found again in a later process. */
@@ -122,6 +172,13 @@ export interface ExecutionRecord {
   readonly containment: Containment
   readonly identity: ProcessIdentity | null
   readonly launchedAt: number | null
+  readonly pane?: PaneRecord | null
+}
+
+/** A process that another one has started for us, proven to be ours. */
+export interface Claimed {
+  readonly leader: ProcessIdentity
+  readonly shell: ProcessIdentity
 }
 
 export interface ProcessPort {
@@ -134,8 +191,18 @@ export interface ProcessPort {
   readonly terminalProblem: string | null
   /** Rejects when there is no process, with the system's code and a message that names the program and the cause (L1). */
   launch(spec: LaunchSpec): Promise<Execution>
+  /** Throws as `launch` rejects, where a launch would fail for what can be known before it (L1). */
+  assertLaunchable(spec: LaunchSpec): void
   /** Finds what is left of an execution by its record. Its tree may be empty. */
   adopt(record: ExecutionRecord): Promise<Execution>
+  /**
+   * The identity of a process that says it is ours: it bears the cookie, and is a pane's shell or a descendant of it (P13). Gives it the
+   * limit mark. Null when any of this is not so.
+   */
+  claim(pid: number, shellPid: number, marks: ExecutionMarks): Claimed | null
+  identify(pid: number): ProcessIdentity | null
+  /** Whether a shell has its terminal to itself, as at its prompt. */
+  isForeground(pid: number): boolean
   /** Whether the process of an identity lives. Another boot is gone; unreadable is unknown (R1). */
   lookUp(identity: ProcessIdentity): Promise<'alive' | 'gone' | 'unknown'>
   /** Cost and age of a live process, for people. */

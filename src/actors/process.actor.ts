@@ -17,6 +17,7 @@ import type {
   LaunchSpec,
   Logger,
   OutputStream,
+  PaneRecord,
   ProcessIdentity,
   ProcessPort,
   TerminalSize,
@@ -56,6 +57,10 @@ export class ProcessActor {
 
   get containment(): Execution['containment'] | null {
     return this.#execution?.containment ?? null
+  }
+
+  get pane(): PaneRecord | null {
+    return this.#execution?.pane ?? null
   }
 
   get isGone(): boolean {

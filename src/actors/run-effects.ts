@@ -7,13 +7,13 @@ import { RunwardenError, messageOf } from '../errors.js'
 import type { RunContext, RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { AnyEventObject } from 'xstate'
-import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
+import type { LaunchSpec, LogPort, PaneRecord, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './progress-clock.js'
 import type { HostServices } from './actor-role.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
-export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin' | 'terminal'>
+export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin' | 'terminal' | 'pane'>
 
 /** Everything a run actor needs that is not in its record. */
 export interface RunEnvironment {
@@ -30,6 +30,13 @@ export interface RunEnvironment {
   /** Asks the registry to admit the next attempt; it answers with an event. */
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
+}
+
+/** R2: what can be said of a pane before there is one, for the row that is committed before the launch. */
+export const plannedPane = (candidate: Candidate | undefined): PaneRecord | null => {
+  if (candidate?.pane === undefined) return null
+  const { kind, socket, isRetained, paneId } = candidate.pane
+  return { kind, socket, isRetained, isBorrowed: paneId !== undefined, place: null }
 }
 
 const launch = async (run: RunActor, attempt: number): Promise<void> => {

@@ -17,7 +17,7 @@ import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
-import { doEffect } from './run-effects.js'
+import { doEffect, plannedPane } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, RunEvents } from './run-events.js'
@@ -227,20 +227,23 @@ export class RunActor implements ActorRole {
     if (transition.effects.some(({ type }) => type === 'process.launch')) {
       const { processes, logs } = this.environment
       const attempt = (transition.after.context as RunContext).executionAttempt
+      const pane = plannedPane(this.environment.candidates?.[attempt - 1])
       this.#execution = {
         marks: processes.mintMarks(),
-        containment: processes.containment,
+        containment: pane === null ? processes.containment : 'pane',
+        pane,
         logPath: logs.pathOf(this.id, attempt),
         identity: null,
         launchedAt: null,
       }
     }
     if (this.#execution !== null && this.process !== null) {
-      const { identity, containment } = this.process
+      const { identity, containment, pane } = this.process
       this.#execution = {
         ...this.#execution,
         identity,
         containment: containment ?? this.#execution.containment,
+        pane: pane ?? this.#execution.pane,
       }
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)

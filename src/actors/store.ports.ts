@@ -4,7 +4,7 @@
  */
 import type { EvidenceKind, ExitStatus, Survivor } from '../machines/run/run.context.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
-import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
+import type { Containment, ExecutionMarks, PaneRecord, ProcessIdentity } from './ports.js'
 
 export type ActorKind = 'run' | 'stop-order' | 'registry'
 
@@ -62,6 +62,7 @@ export interface ExecutionRow {
   readonly attempt: number
   readonly marks?: ExecutionMarks
   readonly containment?: Containment
+  readonly pane?: PaneRecord
   readonly identity?: ProcessIdentity
   readonly logPath?: string | null
   readonly requestedAt?: number

@@ -4,7 +4,7 @@
  * Owns: the one loop that looks at the tree, what was signalled already, and why a signal failed.
  * Does not own: when to pursue, and how (the process actor is told by the run chart).
  * Invariants: INV-5 (only two complete empty looks in a row are evidence), INV-11 (a kill has a deadline; after it the tree is only
- *   watched), C3 (kills go on until the tree is empty), C4.
+ *   watched), C3 (kills go on until the tree is empty), C4, P12 (a pane that goes with its run is gone too before the run is).
  */
 import { messageOf } from '../errors.js'
 import type { Survivor } from '../machines/run/run.context.js'
@@ -17,6 +17,8 @@ const MAX_WAIT_MS = 40
 /** After a deadline the tree is only watched. */
 const WATCH_WAIT_MS = 250
 const FREEZE_DEADLINE_MS = 2_000
+/** For the program that a pane belongs to, which may hang (P14). */
+const SURFACE_DEADLINE_MS = 2_000
 
 /** What is done with the members that a look finds. `watch` signals nothing. */
 type Mode = 'watch' | 'terminate' | 'kill'
@@ -28,6 +30,8 @@ export interface PursuitReports {
   readonly survived: (survivors: readonly Survivor[], error: string | undefined) => void
   readonly signalFailed: (error: string) => void
 }
+
+const clamp = (leftMs: number): number => Math.min(Math.max(leftMs, 1), SURFACE_DEADLINE_MS)
 
 const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
 
@@ -44,6 +48,7 @@ export class TreePursuit {
   #isOver = false
   #isFreezing = false
   #terminated = new Set<string>()
+  #surfaceError: string | null = null
   /** Why the last signal to a member failed, by pid. */
   #errors = new Map<number, string>()
   #wake: () => void = () => undefined
@@ -85,7 +90,7 @@ export class TreePursuit {
       const members = await this.#look()
       if (members === null || members.length > 0) return false
     }
-    return true
+    return this.#closeSurface()
   }
 
   /** O1: stops every member until none runs; forks that come late are caught by the next look. */
@@ -128,11 +133,13 @@ export class TreePursuit {
       const members = await this.#look()
       const lookMs = this.#clock.monotonicMs() - lookedFromMs
       emptyLooks = members?.length === 0 ? emptyLooks + 1 : 0
-      if (emptyLooks >= EMPTY_LOOKS_NEEDED && this.#reports.mayBeGone()) {
+      if (emptyLooks >= EMPTY_LOOKS_NEEDED && this.#reports.mayBeGone() && (await this.#closeSurface())) {
         this.#reports.gone()
         return
       }
       if (members !== null) this.#act(members)
+      // P13: what cannot be seen is not signalled; without its pane it may turn out to be gone.
+      else if (this.#mode === 'kill') await this.#closeSurface()
       if (this.#mode === 'kill' && this.#clock.monotonicMs() >= this.#killDeadlineMs)
         await this.#nameSurvivors()
       else if (emptyLooks !== 1) {
@@ -169,12 +176,23 @@ export class TreePursuit {
     // Another kill began meanwhile: its deadline counts.
     if (this.#clock.monotonicMs() < this.#killDeadlineMs) return
     this.#mode = 'watch'
-    if (members?.length === 0) return
+    if (members?.length === 0 && this.#surfaceError === null) return
     const survivors = (members ?? []).map((member): Survivor => {
       const error = this.#errors.get(member.pid)
       return error === undefined ? member : { ...member, error }
     })
-    this.#reports.survived(survivors, members === null ? 'the process tree could not be read' : undefined)
+    const unreadable = members === null ? 'the process tree could not be read' : null
+    const error = [unreadable, this.#surfaceError].filter((text) => text !== null).join('; ')
+    this.#reports.survived(survivors, error === '' ? undefined : error)
+  }
+
+  /** True when there is nothing to close, or nothing of it any more. */
+  async #closeSurface(): Promise<boolean> {
+    const leftMs = this.#mode === 'kill' ? this.#killDeadlineMs - this.#clock.monotonicMs() : Infinity
+    const error = (await this.#execution.closeSurface?.(clamp(leftMs))) ?? null
+    if (error !== null && error !== this.#surfaceError) this.#reports.signalFailed(error)
+    this.#surfaceError = error
+    return error === null
   }
 
   /** Null: the tree could not be read. */

@@ -57,13 +57,13 @@ describe('at the door', () => {
     [
       'text as its input',
       { stdio: 'pty', stdin: { text: 'x' } },
-      /stdin must be "pipe" or "ignore" with stdio "pty"$/,
+      /stdin must be "pipe" or "ignore" on a terminal$/,
     ],
     ['a stream as its input', { stdio: 'pty', stdin: Readable.from([]) }, /stdin must be "pipe" or "ignore"/],
     [
       'input for a candidate',
       { stdio: 'pty', fallback: { candidates: [{ command: ['true'], stdin: 'x' }] } },
-      /fallback must have no stdin with stdio "pty"/,
+      /fallback must have no stdin on a terminal/,
     ],
     ['another kind of stdio', { stdio: 'tty' }, /stdio must be \(pipe \| pty\), got "tty"/],
   ])('L9: %s is refused by name', async (_what, spec, message) => {

@@ -6,11 +6,11 @@
  */
 import { statSync } from 'node:fs'
 import { execa } from 'execa'
+import { COOKIE_VARIABLE, cookiesOf } from '../../actors/ports.js'
 import type { ExitStatus, LaunchSpec, ProcessIdentity, TerminalSpec } from '../../actors/ports.js'
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
-import { COOKIE_VARIABLE } from './proc-table.js'
 import { programProblem } from './program.js'
 import { joinPipes } from './stdio.js'
 import type { ChildStdio } from './stdio.js'
@@ -60,15 +60,11 @@ const toLaunchError = (spec: LaunchSpec, error: unknown): LaunchError => {
   )
 }
 
-const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => {
-  const inherited = spec.env[COOKIE_VARIABLE]
-  const cookie = spec.marks.cookie
-  return {
-    ...spec.env,
-    ...(spec.terminal === undefined ? {} : { TERM: spec.terminal.name }),
-    [COOKIE_VARIABLE]: inherited === undefined ? cookie : `${inherited}:${cookie}`,
-  }
-}
+const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => ({
+  ...spec.env,
+  ...(spec.terminal === undefined ? {} : { TERM: spec.terminal.name }),
+  [COOKIE_VARIABLE]: cookiesOf(spec),
+})
 
 /** How stdin, stdout and stderr are joined: by pipes, or all by one descriptor. */
 type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly [number, number, number]
@@ -126,12 +122,13 @@ const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started 
 }
 
 /** What can be known before the spawn; the rest is told by it. */
-const assertLaunchable = (spec: LaunchSpec): void => {
+export const assertLaunchable = (spec: LaunchSpec): void => {
   const [program = ''] = spec.command
   const problem = cwdProblem(spec.cwd)
   if (problem !== null) throw new LaunchError('ENOENT', `cannot launch ${program}: ${problem}`)
   // Where a shell execs the program, the spawn does not fail with it.
-  const code = spec.terminal === undefined ? null : programProblem(program, spec)
+  const isExecedByShell = spec.terminal !== undefined || spec.pane !== undefined
+  const code = isExecedByShell ? programProblem(program, spec) : null
   if (code !== null) throw toLaunchError(spec, new LaunchError(code, code))
 }
 

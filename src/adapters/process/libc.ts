@@ -28,6 +28,8 @@ interface Limit {
 export interface Libc {
   /** Runs `spawn` while this process's soft limit is `mark`, so that the child inherits it; false when it could not be set. */
   withLimitMark<T>(mark: number, spawn: () => T): { readonly result: T; readonly isMarked: boolean }
+  /** Sets the soft limit of another process of this user, which its later children inherit. */
+  markProcess(pid: number, mark: number): boolean
   /** A file descriptor that stands for one process, or -1. */
   openPidfd(pid: number): number
   /** Zero on success. */
@@ -37,6 +39,12 @@ export interface Libc {
   resizeTerminal(master: number, size: TerminalSize): boolean
   /** Whether the kernel lets this process set the mark at all. */
   readonly canMark: boolean
+}
+
+interface Limits {
+  readonly getLimit: (resource: number, limit: Partial<Limit>) => number
+  readonly setLimit: (resource: number, limit: Limit) => number
+  readonly limitOf: (pid: number, resource: number, set: Limit | null, before: Partial<Limit>) => number
 }
 
 type Syscall = (number: number, ...args: readonly (string | number | null)[]) => number
@@ -51,26 +59,23 @@ const load = (): Libc | null => {
     const syscall = library.func('long syscall(long number, ...)') as unknown as Syscall
     const getLimit = library.func(
       'int getrlimit(int resource, _Out_ runwarden_rlimit *limit)',
-    ) as unknown as (resource: number, limit: Partial<Limit>) => number
-    const setLimit = library.func('int setrlimit(int resource, runwarden_rlimit *limit)') as unknown as (
-      resource: number,
-      limit: Limit,
-    ) => number
+    ) as unknown as Limits['getLimit']
+    const setLimit = library.func(
+      'int setrlimit(int resource, runwarden_rlimit *limit)',
+    ) as unknown as Limits['setLimit']
     koffi.struct('runwarden_winsize', { rows: 'uint16', cols: 'uint16', width: 'uint16', height: 'uint16' })
     const ioctl = library.func('int ioctl(int fd, unsigned long request, ...)') as unknown as Ioctl
-    return bind(syscall, getLimit, setLimit, ioctl)
+    const limitOf = library.func(
+      'int prlimit(int pid, int resource, runwarden_rlimit *set, _Out_ runwarden_rlimit *before)',
+    ) as unknown as Limits['limitOf']
+    return bind(syscall, { getLimit, setLimit, limitOf }, ioctl)
   } catch {
     // Not installed, or built for another machine: the caller has other means, and `doctor` says so.
     return null
   }
 }
 
-const bind = (
-  syscall: Syscall,
-  getLimit: (resource: number, limit: Partial<Limit>) => number,
-  setLimit: (resource: number, limit: Limit) => number,
-  ioctl: Ioctl,
-): Libc => {
+const bind = (syscall: Syscall, { getLimit, setLimit, limitOf }: Limits, ioctl: Ioctl): Libc => {
   const current = (): Limit => {
     const limit: Partial<Limit> = {}
     getLimit(RLIMIT_RTTIME, limit)
@@ -87,6 +92,11 @@ const bind = (
   }
   return {
     withLimitMark,
+    markProcess: (pid, mark) => {
+      const before: Partial<Limit> = {}
+      if (limitOf(pid, RLIMIT_RTTIME, null, before) !== 0 || before.hard === undefined) return false
+      return limitOf(pid, RLIMIT_RTTIME, { soft: mark, hard: before.hard }, {}) === 0
+    },
     openPidfd: (pid) => syscall(SYS_PIDFD_OPEN, 'int', pid, 'unsigned int', 0),
     signalPidfd: (fd, signal) =>
       syscall(SYS_PIDFD_SEND_SIGNAL, 'int', fd, 'int', signal, 'void *', null, 'unsigned int', 0),

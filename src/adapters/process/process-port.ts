@@ -15,7 +15,8 @@ import type {
   ProcessPort,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
-import { launch } from './launch.js'
+import { claim, isForeground } from './claim.js'
+import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
@@ -72,12 +73,22 @@ const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' 
   return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
 }
 
+/** A pane that was made for the run and goes with it: whatever is in its session is the run's. */
+const hostOf = ({ pane }: ExecutionRecord): ProcessIdentity | undefined =>
+  pane?.isRetained === false ? pane.place?.shell : undefined
+
 const adoptedExecution = (
   tier: Tier,
   record: ExecutionRecord,
   identity: ProcessIdentity | null,
 ): Execution => {
-  const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
+  const tree = new Tree({
+    leader: identity,
+    marks: record.marks,
+    usesMarks: true,
+    isOwnChild: false,
+    host: hostOf(record),
+  })
   const place = judge(identity)
   return {
     identity,
@@ -122,6 +133,12 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): Process
     launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
+    assertLaunchable: (spec) => {
+      assertLaunchable(spec)
+    },
+    claim,
+    identify,
+    isForeground,
     lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),
     usage: (identity) => {
       const stat = readStat(identity.pid)

@@ -4,7 +4,7 @@
  */
 import type { Kysely, Migration } from 'kysely'
 
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 3
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
@@ -161,7 +161,7 @@ const core: Migration = {
     await db
       .withTables<{ runwarden_meta: { name: string; value: string } }>()
       .insertInto('runwarden_meta')
-      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) })
+      .values({ name: 'schema-version', value: '1' })
       .execute()
     const indexes: readonly (readonly [table: string, ...columns: string[]])[] = [
       ['runwarden_run', 'done_at', 'owner'],
@@ -182,7 +182,20 @@ const core: Migration = {
   },
 }
 
+const surface: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.alterTable('runwarden_execution').addColumn('surface', 'text').execute()
+    await db
+      .withTables<{ runwarden_meta: { name: string; value: string } }>()
+      .updateTable('runwarden_meta')
+      .set({ value: '3' })
+      .where('name', '=', 'schema-version')
+      .execute()
+  },
+}
+
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
+  runwarden_0003_surface: surface,
 }

@@ -5,12 +5,12 @@ const NO_EXIT: ExitStatus = { exitCode: null, signal: null }
 
 export const NEVER_STARTED_MESSAGE = 'Agent produced no output since start'
 
-export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
+export const describeExit = ({ exitCode, signal, detail }: ExitStatus): string =>
   signal !== null
     ? `ended by signal ${signal}`
     : exitCode !== null
       ? `exited with code ${exitCode}`
-      : 'ended in a way that was not observed'
+      : (detail ?? 'ended in a way that was not observed')
 
 /** The exit and the last turn's result both speak for success. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
