@@ -8,6 +8,8 @@ import { resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import * as v from 'valibot'
 import { RunwardenError } from './errors.js'
+import { ptySchema, surfaceSchema } from './terminal-options.js'
+import { name, noNul } from './text-options.js'
 
 /** About 24.8 days fit into a Node timer; ours take longer waits, up to this. */
 const MAX_MS = 10 * 365 * 24 * 3_600_000
@@ -23,14 +25,6 @@ const bytes = v.pipe(
   v.integer('must be a whole number of bytes'),
   v.minValue(1, 'must be at least 1'),
 )
-const noNul = v.check((text: string) => !text.includes('\0'), 'must not hold a NUL byte')
-const name = v.pipe(
-  v.string(),
-  v.nonEmpty('must not be empty'),
-  v.maxLength(256, 'must be at most 256 characters'),
-  noNul,
-)
-
 /** Ids name folders and appear in URLs. */
 const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 const runId = v.pipe(
@@ -74,65 +68,6 @@ const environment = v.pipe(
 
 const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
 
-const side = v.pipe(
-  v.number(),
-  v.integer('must be a whole number of characters'),
-  v.minValue(1, 'must be at least 1'),
-  v.maxValue(65_535, 'must be at most 65535'),
-)
-
-export const terminalSizeSchema = v.strictObject({ cols: side, rows: side })
-
-const pty = v.strictObject({
-  /** Default 80. */
-  cols: v.optional(side, 80),
-  /** Default 24. */
-  rows: v.optional(side, 24),
-  /** What the command finds in `TERM`. Default `xterm-256color`. */
-  name: v.optional(name, 'xterm-256color'),
-})
-
-const surface = v.pipe(
-  v.strictObject({
-    kind: v.literal('tmux'),
-    /** A new window in this session, which is made where it is not there. Default `runwarden`. */
-    session: v.optional(
-      v.pipe(v.string(), v.regex(/^\w[\w -]{0,63}$/, 'must be 1 to 64 letters, digits or _ - and spaces')),
-    ),
-    /** The window's name. Default: tmux's own. */
-    window: v.optional(name),
-    /** A pane that is there already, with its shell at the prompt: `%5`. It is retained. */
-    pane: v.optional(v.pipe(v.string(), v.regex(/^%\d+$/, 'must be a pane id like %5'))),
-    title: v.optional(name),
-    /** Never close the pane: only the command and its tree are ended. Default false for a new pane. */
-    retained: v.optional(v.boolean()),
-    /** As tmux's `-L`. Default: the server that tmux itself would use. */
-    socketName: v.optional(
-      v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ -')),
-    ),
-    /** As tmux's `-S`. */
-    socketPath: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)),
-  }),
-  v.forward(
-    v.check((one) => one.socketPath === undefined || one.socketName === undefined, 'excludes socketName'),
-    ['socketPath'],
-  ),
-  v.forward(
-    v.check(
-      (one) => one.pane === undefined || (one.session === undefined && one.window === undefined),
-      'excludes session and window',
-    ),
-    ['pane'],
-  ),
-  v.forward(
-    v.check(
-      (one) => one.pane === undefined || one.retained !== false,
-      'must be true for a pane that is there already',
-    ),
-    ['retained'],
-  ),
-)
-
 const stop = v.strictObject({
   /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
   termGraceMs: v.optional(ms, 5_000),
@@ -163,9 +98,9 @@ const runSpecFields = v.strictObject({
   /** `'pipe'` (default), or `'pty'`: a terminal of its own, whose output is one stream, and to which `write` types (L9). */
   stdio: v.optional(v.picklist(['pipe', 'pty']), 'pipe'),
   /** For `stdio: 'pty'`. */
-  pty: v.optional(pty),
+  pty: v.optional(ptySchema),
   /** A terminal pane in which the command runs, where people can see it and type to it (P12). */
-  surface: v.optional(surface),
+  surface: v.optional(surfaceSchema),
   session: v.optional(name),
   task: v.optional(name),
   labels: v.optional(

@@ -5,7 +5,8 @@ import type { Gone, RunEvents } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { RunState } from './actors/run-state.js'
 import { RunwardenError } from './errors.js'
-import { parseOptions, terminalSizeSchema } from './options.js'
+import { parseOptions } from './options.js'
+import { terminalSizeSchema } from './terminal-options.js'
 import type { StopOptions } from './options.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */

@@ -10,6 +10,7 @@ import type { AnyEventObject } from 'xstate'
 import type { LaunchSpec, LogPort, PaneRecord, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './progress-clock.js'
 import type { HostServices } from './actor-role.js'
+import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
@@ -32,11 +33,24 @@ export interface RunEnvironment {
   readonly onDisowned: (run: RunActor) => void
 }
 
-/** R2: what can be said of a pane before there is one, for the row that is committed before the launch. */
-export const plannedPane = (candidate: Candidate | undefined): PaneRecord | null => {
+const plannedPane = (candidate: Candidate | undefined): PaneRecord | null => {
   if (candidate?.pane === undefined) return null
   const { kind, socket, isRetained, paneId } = candidate.pane
   return { kind, socket, isRetained, isBorrowed: paneId !== undefined, place: null }
+}
+
+/** R2: what can be said of an execution before its launch, for the row that is committed first. */
+export const plannedExecution = ({ id, environment }: RunActor, attempt: number): ExecutionFacts => {
+  const { processes, logs, candidates } = environment
+  const pane = plannedPane(candidates?.[attempt - 1])
+  return {
+    marks: processes.mintMarks(),
+    containment: pane === null ? processes.containment : 'pane',
+    pane,
+    logPath: logs.pathOf(id, attempt),
+    identity: null,
+    launchedAt: null,
+  }
 }
 
 const launch = async (run: RunActor, attempt: number): Promise<void> => {

@@ -17,7 +17,7 @@ import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
-import { doEffect, plannedPane } from './run-effects.js'
+import { doEffect, plannedExecution } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, RunEvents } from './run-events.js'
@@ -225,17 +225,8 @@ export class RunActor implements ActorRole {
 
   rows(transition: Transition): KindRows {
     if (transition.effects.some(({ type }) => type === 'process.launch')) {
-      const { processes, logs } = this.environment
       const attempt = (transition.after.context as RunContext).executionAttempt
-      const pane = plannedPane(this.environment.candidates?.[attempt - 1])
-      this.#execution = {
-        marks: processes.mintMarks(),
-        containment: pane === null ? processes.containment : 'pane',
-        pane,
-        logPath: logs.pathOf(this.id, attempt),
-        identity: null,
-        launchedAt: null,
-      }
+      this.#execution = plannedExecution(this, attempt)
     }
     if (this.#execution !== null && this.process !== null) {
       const { identity, containment, pane } = this.process

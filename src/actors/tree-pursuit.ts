@@ -17,8 +17,9 @@ const MAX_WAIT_MS = 40
 /** After a deadline the tree is only watched. */
 const WATCH_WAIT_MS = 250
 const FREEZE_DEADLINE_MS = 2_000
-/** For the program that a pane belongs to, which may hang (P14). */
+/** For the program that a pane belongs to, which may hang (P14): when it has time, and when a ladder's step is waiting. */
 const SURFACE_DEADLINE_MS = 2_000
+const SURFACE_DEADLINE_IN_LADDER_MS = 1_000
 
 /** What is done with the members that a look finds. `watch` signals nothing. */
 type Mode = 'watch' | 'terminate' | 'kill'
@@ -30,8 +31,6 @@ export interface PursuitReports {
   readonly survived: (survivors: readonly Survivor[], error: string | undefined) => void
   readonly signalFailed: (error: string) => void
 }
-
-const clamp = (leftMs: number): number => Math.min(Math.max(leftMs, 1), SURFACE_DEADLINE_MS)
 
 const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
 
@@ -90,7 +89,8 @@ export class TreePursuit {
       const members = await this.#look()
       if (members === null || members.length > 0) return false
     }
-    return this.#closeSurface()
+    // In a ladder the loop closes it, within the time that the ladder leaves.
+    return this.#execution.closeSurface === undefined || (this.#mode === 'watch' && this.#closeSurface())
   }
 
   /** O1: stops every member until none runs; forks that come late are caught by the next look. */
@@ -189,7 +189,8 @@ export class TreePursuit {
   /** True when there is nothing to close, or nothing of it any more. */
   async #closeSurface(): Promise<boolean> {
     const leftMs = this.#mode === 'kill' ? this.#killDeadlineMs - this.#clock.monotonicMs() : Infinity
-    const error = (await this.#execution.closeSurface?.(clamp(leftMs))) ?? null
+    const mostMs = this.#mode === 'watch' ? SURFACE_DEADLINE_MS : SURFACE_DEADLINE_IN_LADDER_MS
+    const error = (await this.#execution.closeSurface?.(Math.max(1, Math.min(leftMs, mostMs)))) ?? null
     if (error !== null && error !== this.#surfaceError) this.#reports.signalFailed(error)
     this.#surfaceError = error
     return error === null

@@ -36,6 +36,9 @@ interface RunOptions extends SharedOptions {
   readonly cwd?: string
   readonly stdin?: boolean
   readonly pty?: boolean
+  readonly tmux?: string | true
+  readonly tmuxSocket?: string
+  readonly keepPane?: boolean
   readonly quiet?: boolean
 }
 
@@ -61,6 +64,13 @@ const terminalOf = (): NonNullable<RunSpec['pty']> => {
   return { ...terminalSize(), ...(term === '' ? {} : { name: term }) }
 }
 
+const surfaceOf = ({ tmux, tmuxSocket, keepPane }: RunOptions): NonNullable<RunSpec['surface']> => ({
+  kind: 'tmux',
+  ...(typeof tmux === 'string' ? { session: tmux } : {}),
+  ...(tmuxSocket === undefined ? {} : { socketName: tmuxSocket }),
+  ...(keepPane === undefined ? {} : { retained: keepPane }),
+})
+
 const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
   const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
   return {
@@ -72,6 +82,7 @@ const specOf = (command: readonly string[], options: RunOptions): RunSpec => {
     ...(cwd === undefined ? {} : { cwd }),
     ...(options.stdin === true ? { stdin: process.stdin } : {}),
     ...(options.pty === true ? { stdio: 'pty', pty: terminalOf() } : {}),
+    ...(options.tmux === undefined ? {} : { surface: surfaceOf(options) }),
     stop: {
       ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
       ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
@@ -112,6 +123,12 @@ const sayEnd = async (run: Run, end: End, elapsedMs: number, notes: Notes): Prom
   }
 }
 
+/** In a pane it is seen there; what is drawn for one terminal makes no sense on another. */
+const outputFor = ({ json, tmux }: RunOptions): 'lines' | 'bytes' | 'none' => {
+  if (json === true) return 'lines'
+  return tmux === undefined ? 'bytes' : 'none'
+}
+
 const supervise = async (
   engine: Engine,
   run: Run,
@@ -121,7 +138,7 @@ const supervise = async (
   const { json: isJson = false, quiet: isQuiet = false } = options
   const startedAt = performance.now()
   const elapsedMs = (): number => performance.now() - startedAt
-  const events = run.events({ output: isJson ? 'lines' : 'bytes' })
+  const events = run.events({ output: outputFor(options) })
   const isPassed = options.pty === true && !isJson && canPassTerminal()
   // What draws on the whole terminal has no line to spare.
   const status = new StatusLine(isQuiet || isPassed ? null : stderr, () => statusText(run, elapsedMs()))
@@ -179,6 +196,14 @@ export const addRun = (program: Command): void => {
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
     .addOption(new Option('--pty', 'give it a terminal of its own, and pass ours through').conflicts('stdin'))
+    .addOption(
+      new Option('--tmux [session]', 'run it in a new tmux window (default session: runwarden)').conflicts([
+        'pty',
+        'stdin',
+      ]),
+    )
+    .option('--tmux-socket <name>', 'the tmux server, as its -L')
+    .option('--keep-pane', 'leave the pane open at the end, with a shell')
     .option('--quiet', 'say nothing of our own, but for errors')
     .addHelpText('after', HELP)
     .action(async (command: string[], _options: unknown, self: Command) => {
@@ -192,6 +217,7 @@ const HELP = `${examples(
   'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
   'git diff | runwarden run --stdin -- codex exec "review this"',
   'runwarden run --pty -- claude',
+  'runwarden run --tmux=agents --keep-pane -- claude',
 )}
 
 Its output passes through unchanged. The first SIGINT, SIGTERM or SIGHUP interrupts

@@ -48,7 +48,10 @@ export function testTmux(): TestTmux {
     const identity = server === undefined ? undefined : identityOf(server)
     if (identity !== undefined && isAlive(identity)) process.kill(identity.pid, 'SIGCONT')
     ask(['kill-server'])
-    await waitFor(() => ask(['has-session']).status !== 0, { deadlineMs: 20_000, what: 'the tmux server is gone' })
+    await waitFor(() => ask(['has-session']).status !== 0, {
+      deadlineMs: 20_000,
+      what: 'the tmux server is gone',
+    })
   })
   return {
     socketName,
@@ -58,7 +61,12 @@ export function testTmux(): TestTmux {
       run('list-panes', '-a', '-F', '#{pane_id} #{pane_pid} #{session_name} #{pane_dead}')
         .split('\n')
         .map((line) => line.split(' '))
-        .map(([id = '', panePid, session = '', dead]) => ({ id, pid: Number(panePid), session, isDead: dead === '1' })),
+        .map(([id = '', panePid, session = '', dead]) => ({
+          id,
+          pid: Number(panePid),
+          session,
+          isDead: dead === '1',
+        })),
     text: (id) => run('capture-pane', '-p', '-t', id),
     signal: (signal) => {
       process.kill(pid(), signal)

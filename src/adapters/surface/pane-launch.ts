@@ -16,7 +16,7 @@ import { Pane } from './pane.js'
 import { Rendezvous } from './rendezvous.js'
 import { ask, literal, literalInTime } from './tmux.js'
 
-const LAUNCH_DEADLINE_MS = 5_000
+const LAUNCH_DEADLINE_MS = 10_000
 const CLEAN_UP_DEADLINE_MS = 500
 const SESSION_TRIES = 3
 /** A pane's option that names the run's cookie: how a pane is found whose id was never recorded. */

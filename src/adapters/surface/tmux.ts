@@ -15,25 +15,45 @@ export interface Question {
   readonly input?: string | Uint8Array
 }
 
-/** Rejects with `refused` and what tmux said, or that it said nothing. */
-export const ask = async (
-  socket: string,
-  args: readonly string[],
-  { withinMs, input }: Question,
-): Promise<string> => {
-  const result = await execa('tmux', ['-S', socket, ...args], {
+type Client = ReturnType<typeof start>
+
+const start = (socket: string, args: readonly string[], input: Question['input']) =>
+  execa('tmux', ['-S', socket, ...args], {
     ...(input === undefined ? { stdin: 'ignore' } : { input }),
-    timeout: Math.max(1, withinMs),
-    forceKillAfterDelay: false,
-    killSignal: 'SIGKILL',
     reject: false,
   })
+
+const resultOf = async (client: Client): Promise<string> => {
+  const result = await client
   if (!result.failed) return result.stdout
-  if (result.timedOut) throw new RunwardenError('refused', `tmux did not answer at ${socket}`)
   const isMissing = codeOf(result.cause) === 'ENOENT'
   const said = result.stderr.trim() || (isMissing ? 'tmux is not installed' : messageOf(result.cause))
   throw new RunwardenError('refused', said)
 }
+
+/** Rejects with `refused` and what tmux said, or that it said nothing. */
+export const ask = (
+  socket: string,
+  args: readonly string[],
+  { withinMs, input }: Question,
+): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const client = start(socket, args, input)
+    const timer = setTimeout(
+      () => {
+        reject(new RunwardenError('refused', `tmux did not answer at ${socket}`))
+        // A client hands its stdio to the server, where a server that is stopped holds it: its own end would be waited for in vain.
+        client.kill('SIGKILL')
+        for (const stream of [client.stdout, client.stderr]) stream.destroy()
+      },
+      Math.max(1, withinMs),
+    )
+    resultOf(client)
+      .then(resolve, reject)
+      .finally(() => {
+        clearTimeout(timer)
+      })
+  })
 
 /** Names and titles are formats to tmux, and a format can run commands. */
 export const literal = (text: string): string => text.replaceAll('#', '##')
