@@ -17,9 +17,8 @@ const MAX_WAIT_MS = 40
 /** After a deadline the tree is only watched. */
 const WATCH_WAIT_MS = 250
 const FREEZE_DEADLINE_MS = 2_000
-/** For the program that a pane belongs to, which may hang (P14): when it has time, and when a ladder's step is waiting. */
+/** For the program that a pane belongs to, which may hang (P14); a kill has its own deadline. */
 const SURFACE_DEADLINE_MS = 2_000
-const SURFACE_DEADLINE_IN_LADDER_MS = 1_000
 
 /** What is done with the members that a look finds. `watch` signals nothing. */
 type Mode = 'watch' | 'terminate' | 'kill'
@@ -188,9 +187,9 @@ export class TreePursuit {
 
   /** True when there is nothing to close, or nothing of it any more. */
   async #closeSurface(): Promise<boolean> {
-    const leftMs = this.#mode === 'kill' ? this.#killDeadlineMs - this.#clock.monotonicMs() : Infinity
-    const mostMs = this.#mode === 'watch' ? SURFACE_DEADLINE_MS : SURFACE_DEADLINE_IN_LADDER_MS
-    const error = (await this.#execution.closeSurface?.(Math.max(1, Math.min(leftMs, mostMs)))) ?? null
+    const leftMs =
+      this.#mode === 'kill' ? this.#killDeadlineMs - this.#clock.monotonicMs() : SURFACE_DEADLINE_MS
+    const error = (await this.#execution.closeSurface?.(Math.max(1, leftMs))) ?? null
     if (error !== null && error !== this.#surfaceError) this.#reports.signalFailed(error)
     this.#surfaceError = error
     return error === null

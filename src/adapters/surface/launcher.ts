@@ -23,8 +23,8 @@ export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)
 const opened = (fd: number, direction: '<' | '>', name: string): string =>
   `8<>"$d/${name}" ${String(fd)}${direction}"$d/${name}" 8>&-`
 
-/** 6: the command, once. 9: what is told. */
-const AGENT = 'echo "agent $$" >&9; s=$(cat <&6); eval "$s"'
+/** 5: stderr. 6: the command, once. 9: what is told. */
+const AGENT = 'exec 2>&5 5>&-; echo "agent $$" >&9; s=$(cat <&6); eval "$s"'
 
 export interface LauncherOptions {
   readonly folder: string
@@ -37,11 +37,13 @@ export interface LauncherOptions {
 
 export const launcherScript = ({ folder, cookies, endMark, endsInShell }: LauncherOptions): string =>
   [
+    // What a shell says of a command that was killed is no output of the command. It says it on the stderr of its start, or of the
+    // command's redirection: so neither is the terminal.
+    '[ "$1" = quiet ] || exec /bin/sh "$0" quiet 5>&2 2>/dev/null',
     `d=${quote(folder)}`,
     `exec ${opened(6, '<', 'command')} ${opened(7, '<', 'gate')} ${opened(9, '>', 'report')} || exit 1`,
     // Caught, not ignored: the command begins with the defaults, and control-C ends it without us.
     'trap : INT QUIT TERM',
-    'echo "shell $$" >&9',
     `/usr/bin/env -i TERM="$TERM" TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" ${COOKIE_VARIABLE}=${quote(cookies)} \\`,
     `  /bin/sh -c ${quote(AGENT)} runwarden 7<&-`,
     's=$?',
@@ -51,7 +53,7 @@ export const launcherScript = ({ folder, cookies, endMark, endsInShell }: Launch
     // Until all output has been read, or whoever reads it is gone.
     'read -r _ <&7',
     'exec 7<&-',
-    ...(endsInShell ? ['trap - INT QUIT TERM', 'exec "${SHELL:-/bin/sh}"'] : []),
+    ...(endsInShell ? ['trap - INT QUIT TERM', 'exec "${SHELL:-/bin/sh}" 2>&5 5>&-'] : []),
     'exit "$s"',
     '',
   ].join('\n')

@@ -213,13 +213,14 @@ export class LaunchedInPane extends PaneExecution {
 
   override async closeSurface(withinMs: number): Promise<string | null> {
     const { pane, output, rendezvous } = this.#launch
+    const endsAt = performance.now() + withinMs
     this.#input.end()
     // The end of the output first: a pane that is closed takes it along.
     await Promise.race([output.drained, wait(withinMs / 2)])
     // What comes after the command in a pane that stays is not the run's.
     if (this.pane.isRetained) await pane.act(endPipe(pane), withinMs / 2).catch(() => undefined)
     rendezvous.openGate()
-    return super.closeSurface(withinMs / 2)
+    return super.closeSurface(Math.max(1, endsAt - performance.now()))
   }
 }
 

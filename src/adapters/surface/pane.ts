@@ -51,22 +51,64 @@ export class Pane {
     before: readonly string[] = [],
     input?: Uint8Array | string,
   ): Promise<void> {
-    const { paneId } = this.place
-    await ask(this.socket, [...before, 'if-shell', '-F', '-t', paneId, this.#isOurs, command], {
+    await ask(this.socket, [...before, ...this.#ifOurs(command)], {
       withinMs,
       ...(input === undefined ? {} : { input }),
     })
   }
 
   /** Rejects when it cannot be said. */
-  async presence(withinMs: number): Promise<Presence> {
+  presence(withinMs: number): Promise<Presence> {
+    return this.#presenceAfter([], withinMs)
+  }
+
+  /**
+   * P12: closes the pane and proves it absent, its shell with it. An error of the closing does not matter where the pane is absent;
+   * where it is not, both errors are said.
+   */
+  async close(withinMs: number): Promise<string | null> {
+    const endsAt = performance.now() + withinMs
+    for (;;) {
+      const problem = await this.#closeOnce(endsAt)
+      if (problem === null) return null
+      if (performance.now() >= endsAt) return `${this.name} is not proven closed: ${problem}`
+      await wait(LOOK_WAIT_MS)
+    }
+  }
+
+  async #closeOnce(endsAt: number): Promise<string | null> {
+    const kill = [...this.#ifOurs(`kill-pane -t ${this.place.paneId}`), ';']
+    let closing: string
+    try {
+      // One question for both: a busy server is waited for once.
+      return await this.#problemOf(await this.#presenceAfter(kill, leftOf(endsAt)))
+    } catch (error) {
+      closing = messageOf(error)
+    }
+    try {
+      const problem = await this.#problemOf(await this.presence(leftOf(endsAt)))
+      return problem === null ? null : `${closing}; ${problem}`
+    } catch (error) {
+      return closing === messageOf(error) ? closing : `${closing}; ${messageOf(error)}`
+    }
+  }
+
+  async #problemOf(presence: Presence): Promise<string | null> {
+    if (presence === 'present') return 'it is still there'
+    return (await this.#judge.lookUp(this.place.shell)) === 'gone' ? null : 'its shell has outlived it'
+  }
+
+  #ifOurs(command: string): string[] {
+    return ['if-shell', '-F', '-t', this.place.paneId, this.#isOurs, command]
+  }
+
+  async #presenceAfter(commands: readonly string[], withinMs: number): Promise<Presence> {
     const { server, paneId, shell } = this.place
     if ((await this.#judge.lookUp(server)) === 'gone') return 'server-gone'
     let listed: string
     try {
-      listed = await ask(this.socket, ['list-panes', '-a', '-F', '#{pid} #{pane_id} #{pane_pid}'], {
-        withinMs,
-      })
+      const list = ['list-panes', '-a', '-F', '#{pid} #{pane_id} #{pane_pid}']
+      listed = await ask(this.socket, [...commands, ...list], { withinMs })
     } catch (error) {
       if ((await this.#judge.lookUp(server)) === 'gone') return 'server-gone'
       throw error
@@ -80,33 +122,6 @@ export class Pane {
     const found = panes.find(([, id]) => id === paneId)
     if (found === undefined) return 'closed'
     return found[2] === String(shell.pid) ? 'present' : 'respawned'
-  }
-
-  /**
-   * P12: closes the pane and proves it absent, its shell with it. An error of the closing does not matter where the pane is absent;
-   * where it is not, both errors are said.
-   */
-  async close(withinMs: number): Promise<string | null> {
-    const endsAt = performance.now() + withinMs
-    for (;;) {
-      const closing = await this.act(`kill-pane -t ${this.place.paneId}`, leftOf(endsAt) / 2).then(
-        () => null,
-        (error: unknown) => messageOf(error),
-      )
-      let problem: string
-      try {
-        const presence = await this.presence(leftOf(endsAt))
-        if (presence !== 'present' && (await this.#judge.lookUp(this.place.shell)) === 'gone') return null
-        problem = presence === 'present' ? 'it is still there' : 'its shell has outlived it'
-      } catch (error) {
-        problem = messageOf(error)
-      }
-      if (performance.now() >= endsAt) {
-        const words = closing === null || closing === problem ? problem : `${closing}; ${problem}`
-        return `${this.name} is not proven closed: ${words}`
-      }
-      await wait(LOOK_WAIT_MS)
-    }
   }
 
   /** Why the run's process may have ended with nobody to see how; null when the pane is there. */
