@@ -4,7 +4,8 @@
  * Owns: the life of an engine in this process. Does not own: any rule; those are in the charts and the actors.
  */
 import { uuidv7 } from 'uuidv7'
-import { Elsewheres } from './actors/elsewhere.js'
+import type { DeliveryHooks } from './actors/deliveries.js'
+import { Elsewheres, isEndedOnRequest } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort } from './actors/ports.js'
@@ -15,6 +16,7 @@ import type { RunEventOut } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
+import type { ClosePolicy } from './machines/registry/registry.machine.js'
 import { parseOptions } from './option-types.js'
 import { closeOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
 import type { CloseOptions, Scope, StopOptions } from './options.js'
@@ -45,6 +47,7 @@ export interface EngineParts {
   readonly host: HostServices
   readonly processes: ProcessPort
   readonly logs: LogPort
+  readonly delivery: DeliveryHooks
   readonly row: EngineRow
 }
 
@@ -74,6 +77,7 @@ export class Engine {
       host,
       processes,
       logs: parts.logs,
+      delivery: parts.delivery,
       requestAdmission: (run) => {
         this.#registry.admitAttempt(run)
       },
@@ -96,6 +100,7 @@ export class Engine {
         engine: row,
         newId: uuidv7,
         findElsewhere: (scope) => this.#elsewhere.find(scope),
+        childrenOf: (runIds) => host.store.childrenOf(runIds),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
@@ -138,6 +143,12 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
+    try {
+      await this.#assertParentGoesOn(parsed.parent)
+    } catch (error) {
+      this.#starting.delete(runId)
+      throw error
+    }
     const run = this.#factory.fromSpec(runId, parsed)
     this.#hold(run)
     try {
@@ -252,10 +263,7 @@ export class Engine {
     await this.close()
   }
 
-  async #close(
-    runs: 'interrupt' | 'cancel' | 'leave',
-    deadlineMs: number,
-  ): Promise<{ readonly left: readonly string[] }> {
+  async #close(runs: ClosePolicy, deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
     const left = await this.#registry.close(runs, deadlineMs)
     this.#cancelHeartbeat()
@@ -273,6 +281,23 @@ export class Engine {
     return new Run(run, (runId, mode, options: EndOptions) =>
       this.stop({ run: runId }, { ...options, mode, fence: false }),
     )
+  }
+
+  /** A part of a run that is being ended, or was, would outlive it. */
+  async #assertParentGoesOn(parent: string | undefined): Promise<void> {
+    if (parent === undefined) return
+    const held = this.#registry.runs.get(parent)
+    const stored = held === undefined ? await this.#parts.host.store.loadRun(parent) : null
+    if (held === undefined && stored === null)
+      throw new RunwardenError(
+        'unknown-run',
+        `start: option parent ${JSON.stringify(parent)} is not in this store`,
+      )
+    if (held?.isEndWanted ?? (stored !== null && isEndedOnRequest(stored)))
+      throw new RunwardenError(
+        'scope-stopped',
+        `start: option parent ${JSON.stringify(parent)} is being ended`,
+      )
   }
 
   #exists(runId: string): RunwardenError {

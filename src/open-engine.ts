@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
+import type { DeliveryHooks } from './actors/deliveries.js'
 import { GroupCommit } from './actors/group-commit.js'
 import type { Clock, Logger, ProcessPort } from './actors/ports.js'
 import type { SpoolPort, StorePort } from './actors/store.ports.js'
@@ -40,6 +41,7 @@ export interface EngineOptions {
   readonly recover?: 'interrupt' | false
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
   readonly commitDeadlineMs?: number
+  readonly delivery?: Partial<DeliveryHooks>
   readonly logger?: Logger
 }
 
@@ -185,6 +187,7 @@ export const openEngineOver = async (
       commitDeadlineMs,
     },
     processes,
+    delivery: options.delivery as DeliveryHooks,
     logs: createLogFiles(logRoot, logOptions === false ? 1 : logOptions.maxBytes, logger),
     row: {
       id,

@@ -6,6 +6,7 @@
  * Invariants: INV-13, R2, R3, R5 (only a provably dead engine's runs are taken, and once), R9 (an unknown chart version is not touched).
  */
 import { messageOf } from '../errors.js'
+import type { RunContext } from '../machines/run/run.context.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
@@ -65,6 +66,12 @@ const doneLine = ({ row, head }: StoredRun): StopLine => {
     repeated: false,
     isLive: false,
   }
+}
+
+/** An order to end it is on record. */
+export const isEndedOnRequest = ({ snapshot }: StoredRun): boolean => {
+  const { intent } = (JSON.parse(snapshot) as { readonly context: RunContext }).context
+  return intent?.kind === 'cancel' || intent?.kind === 'interrupt'
 }
 
 /** R9: another version's snapshot is another language; it is named, and touched by nothing. */
@@ -218,6 +225,7 @@ export class Elsewheres {
       factsOf(record, last?.logPath ?? null),
     )
     hold(run)
+    run.environment.deliveries.resume(run)
     if (record !== null && !run.state.isConfirmed) await this.#reconcile(run, record)
     return run
   }

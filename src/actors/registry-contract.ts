@@ -29,6 +29,8 @@ export interface RegistryOptions {
   readonly newId: () => string
   /** Rejects when the store cannot be read. */
   readonly findElsewhere: (scope: StopScope) => Promise<Elsewhere>
+  /** Parts of these runs that are to end with them, wherever they are; the youngest first. Rejects when the store cannot be read. */
+  readonly childrenOf: (runIds: readonly string[]) => Promise<readonly string[]>
   /** Feeds the answers of other engines to a call, until it is over. */
   readonly followElsewhere: (call: StopCall) => () => void
 }

@@ -19,6 +19,7 @@ import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-
 import { AuthorityRole } from './authority-role.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Transition } from './actor-role.js'
+import { findParts, isPartOf, tellParts } from './cascade.js'
 import { endRun } from './ending.js'
 import type { FiledLine, KindRows } from './store.ports.js'
 import type { Elsewhere, RegistryOptions, RunIdentity, StopRequest } from './registry-contract.js'
@@ -37,6 +38,13 @@ const identityOf = ({ id, row }: RunActor): RunIdentity => ({
   task: row.task ?? undefined,
   labels: row.labels,
 })
+
+/** Nothing of it is left on the machine, and its outcome is on record. */
+const isEnded = ({ state }: RunActor): boolean => state.isSettled && state.isConfirmed
+
+/** The host's hooks are at it; what waits to be repeated is the next engine's. */
+const isBeingDelivered = ({ state }: RunActor): boolean =>
+  state.delivery === 'finalizing' || state.delivery === 'delivering'
 
 const ladderMs = ({ policy }: RunActor): number =>
   (policy.canAsk ? policy.askGraceMs : 0) + policy.termGraceMs + policy.killGraceMs
@@ -98,8 +106,12 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   hold(run: RunActor): void {
     this.runs.set(run.id, run)
     for (const call of this.#calls.values()) {
-      if (!call.isDispatched && isInScope(call.scope, identityOf(run))) call.tell(run)
+      const isCovered = isInScope(call.scope, identityOf(run)) || isPartOf(run, call)
+      if (!call.isDispatched && isCovered) call.tell(run)
     }
+    run.onTransition(() => {
+      this.#closeWhenEmpty()
+    })
   }
 
   letGo(run: RunActor): void {
@@ -127,7 +139,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   async stop(scope: StopScope, request: StopRequest): Promise<StopReceipt> {
     const calledMs = this.#host.clock.monotonicMs()
     const call = this.#open(scope, request)
-    const { lookup, ...elsewhere } = await this.#lookUp(scope, request.timeoutMs)
+    const { lookup, ...elsewhere } = await this.#lookUp(call, request.timeoutMs)
     const missing = this.#missing(call, elsewhere, lookup)
     if (missing.length > 0) {
       await call.refuse(`unknown run ${missing.join(', ')}`)
@@ -168,20 +180,29 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   #tellHeld(call: StopCall): void {
     for (const run of this.runs.values()) if (isInScope(call.scope, identityOf(run))) call.tell(run)
+    tellParts(call, this.runs)
   }
 
   async #lookUp(
-    scope: StopScope,
+    call: StopCall,
     timeoutMs = LOOKUP_MAX_MS,
   ): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
-    if (this.#isAllHeld(scope)) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
-      return { ...(await this.#inTime(this.#options.findElsewhere(scope), timeoutMs)), lookup: 'complete' }
+      return { ...(await this.#inTime(this.#findElsewhere(call), timeoutMs)), lookup: 'complete' }
     } catch (error) {
       // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
       this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')
       return { takenOver: [], owned: [], answered: [], lookup: 'incomplete' }
     }
+  }
+
+  async #findElsewhere(call: StopCall): Promise<Elsewhere> {
+    const { scope } = call
+    const isAllHeld = this.#isAllHeld(scope)
+    const first = isAllHeld
+      ? { takenOver: [], owned: [], answered: [] }
+      : await this.#options.findElsewhere(scope)
+    return findParts(call, first, this.runs, this.#options)
   }
 
   /** INV-11: a store that does not answer a lookup is one that failed it. */
@@ -243,9 +264,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   #stopAll(mode: ClosePolicy): void {
-    const runIds = [...this.runs.keys()]
+    const order = { force: false, reason: 'engine closing', by: 'engine' }
+    // P18: what is delivered no more is said before anything ends.
+    if (mode === 'suppress')
+      for (const run of this.runs.values()) void run.post({ type: 'run.suppress', ...order })
+    const runIds = [...this.runs.values()].filter((run) => !isEnded(run)).map(({ id }) => id)
     if (mode !== 'leave' && runIds.length > 0) {
-      const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
+      const request = { mode: mode === 'cancel' ? mode : 'interrupt', ...order, isFenced: false } as const
       void this.stop({ runIds }, { ...request, timeoutMs: undefined })
     }
     if (mode === 'leave') this.#empty()
@@ -253,11 +278,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   #closeWhenEmpty(): void {
-    if (this.#closing !== null && this.state.value === 'draining' && this.runs.size === 0) this.#empty()
+    if (this.#closing === null || this.state.value !== 'draining') return
+    if ([...this.runs.values()].every((run) => isEnded(run) && !isBeingDelivered(run))) this.#empty()
   }
 
   #empty(): void {
-    void this.#durable.post({ type: 'registry.emptied', left: [...this.runs.keys()] })
+    const left = [...this.runs.values()].filter((run) => !isEnded(run)).map(({ id }) => id)
+    void this.#durable.post({ type: 'registry.emptied', left })
   }
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────

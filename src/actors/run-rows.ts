@@ -64,11 +64,42 @@ export const hasConfirmed = ({ before, after }: Transition): boolean =>
   (before === null || !isConfirmed(before.value as RunStateValue))
 
 /** INV-12: one result a run, under one delivery id, from the transition that settled it. */
-export const resultRow = (transition: Transition): ResultRow | undefined =>
+const resultRow = (transition: Transition): ResultRow | undefined =>
   hasSettled(transition)
     ? {
         deliveryId: `${transition.actor}/result`,
         body: JSON.stringify((transition.after.context as RunContext).outcome),
         at: transition.at,
+        finalized: null,
+        acknowledgedAt: null,
       }
     : undefined
+
+const deliveryIn = (snapshot: { readonly value: unknown } | null): string | undefined =>
+  snapshot === null ? undefined : (snapshot.value as RunStateValue).delivery
+
+/** What the host's hook made of the outcome, or why it made nothing of it. */
+const finalizedBody = ({ before, after, event }: Transition): string | undefined => {
+  if (deliveryIn(before) !== 'finalizing' || deliveryIn(after) === 'finalizing') return undefined
+  if (event.type === 'delivery.finalized') return event['body'] as string | undefined
+  const { finalizeDeadlineMs } = (after.context as RunContext).policy
+  return JSON.stringify({ error: `finalize did not answer within ${String(finalizeDeadlineMs)} ms` })
+}
+
+const isAcknowledged = ({ before, after, event }: Transition): boolean =>
+  event.type === 'delivery.acknowledged' &&
+  deliveryIn(after) === 'delivered' &&
+  deliveryIn(before) !== 'delivered'
+
+/** What changes of the result: it is there, it is complete, the host has it. */
+export const deliveryRows = (
+  transition: Transition,
+): { readonly result?: ResultRow; readonly finalized?: string; readonly acknowledged?: true } => {
+  const result = resultRow(transition)
+  const finalized = finalizedBody(transition)
+  return {
+    ...(result === undefined ? {} : { result }),
+    ...(finalized === undefined ? {} : { finalized }),
+    ...(isAcknowledged(transition) ? { acknowledged: true } : {}),
+  }
+}

@@ -14,9 +14,11 @@ import { isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
 import type { RunCommand, RunFact } from '../machines/run/run.events.js'
 import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
 import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
+import { isSuccess } from '../machines/run/run.outcome.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
+import { failedAttempt } from './fallback.js'
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
@@ -27,11 +29,11 @@ import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.por
 import type { ProcessActor } from './process.actor.js'
 import type { ProgressClock } from './progress-clock.js'
 import {
+  deliveryRows,
   executionRows,
   hasConfirmed,
   hasSettled,
   noticeRows,
-  resultRow,
   withdrawnGeneration,
 } from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
@@ -207,8 +209,7 @@ export class RunActor implements ActorRole {
     // K4: what is true at this moment, next to what the watchdog saw.
     if (isAutomaticEvent(event.type)) return { ...event, current: this.progress.stamp }
     if (['process.exited', 'process.launch-failed', 'session.failed'].includes(event.type)) {
-      const hasProgress = this.progress.hasProgressedIn(this.context.attempt)
-      return { ...event, isFallbackEligible: this.environment.isFallbackEligible(event, { hasProgress }) }
+      return { ...event, isFallbackEligible: this.#isFallbackEligible(event as unknown as RunFact) }
     }
     return event
   }
@@ -219,9 +220,12 @@ export class RunActor implements ActorRole {
 
   redact(event: AnyEventObject): unknown {
     // L7: what the agent said belongs in its log, not in the journal.
-    if (event.type !== 'turn.completed') return event
-    const { isOk } = event['result'] as { isOk: boolean }
-    return { ...event, result: { isOk } }
+    if (event.type === 'turn.completed') {
+      const { isOk } = event['result'] as { isOk: boolean }
+      return { ...event, result: { isOk } }
+    }
+    // What the host makes of an outcome is its own.
+    return event.type === 'delivery.finalized' ? { type: event.type, at: event['at'] as number } : event
   }
 
   rows(transition: Transition): KindRows {
@@ -246,7 +250,6 @@ export class RunActor implements ActorRole {
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)
     const withdrawn = withdrawnGeneration(transition)
-    const result = resultRow(transition)
     return {
       kind: 'run',
       ...(transition.before === null ? { created: this.row } : {}),
@@ -254,7 +257,7 @@ export class RunActor implements ActorRole {
       executions: this.#execution === null ? [] : executionRows(transition, this.#execution),
       notices: noticeRows(transition),
       ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
-      ...(result === undefined ? {} : { result }),
+      ...deliveryRows(transition),
     }
   }
 
@@ -291,6 +294,15 @@ export class RunActor implements ActorRole {
   disowned(): void {
     this.turns.leave()
     this.environment.onDisowned(this)
+  }
+
+  /** P9: the host's rule is asked of a failure that another candidate could answer, and of nothing else. */
+  #isFallbackEligible(event: RunFact): boolean {
+    const { context } = this
+    if (context.intent !== null || context.attempt >= context.policy.candidates) return false
+    if (event.type === 'process.exited' && isSuccess(event, context)) return false
+    const hasProgress = this.progress.hasProgressedIn(context.attempt)
+    return this.environment.isFallbackEligible(failedAttempt(event, context.attempt, hasProgress))
   }
 
   #wantEnd(isForGood: boolean): void {

@@ -41,6 +41,9 @@ export interface RunRow {
   /** The program only: arguments may hold secrets (L7). */
   readonly program: string
   readonly protocol: string
+  /** The run that this one is a part of: it is ended with it, unless it says `keep`. */
+  readonly parent: string | null
+  readonly onParentCancel: 'cancel' | 'keep'
   readonly createdAt: number
 }
 
@@ -81,11 +84,15 @@ export interface NoticeRow {
   readonly withdrawnAt?: number
 }
 
+/** The outcome as it is delivered; `finalized` joins it once the host's hook has answered, or was given up. */
 export interface ResultRow {
   readonly deliveryId: string
+  /** The outcome, as JSON. */
   readonly body: string
   readonly at: number
-  readonly acknowledgedAt?: number
+  /** `{ value }` or `{ error }`, as JSON; null where there was no hook, or it has not answered. */
+  readonly finalized: string | null
+  readonly acknowledgedAt: number | null
 }
 
 /** Rows of one actor's kind that change in the same transaction as its snapshot. */
@@ -98,6 +105,8 @@ export type KindRows =
       readonly notices: readonly NoticeRow[]
       readonly withdrawsNotices?: number
       readonly result?: ResultRow
+      readonly finalized?: string
+      readonly acknowledged?: true
     }
   | {
       readonly kind: 'stop-order'
@@ -219,6 +228,10 @@ export interface StorePort {
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
   transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
+  /** What a settled run has to deliver. */
+  resultOf(runId: string): Promise<ResultRow | null>
+  /** Runs that are not done, not wanted to be kept, and parts of these. */
+  childrenOf(runIds: readonly string[]): Promise<readonly string[]>
   ordersOf(runId: string): Promise<readonly StoredOrder[]>
   timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]>
   pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>

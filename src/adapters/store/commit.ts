@@ -55,6 +55,8 @@ const createRun = async (
       labels: JSON.stringify(created.labels),
       program: created.program,
       protocol: created.protocol,
+      parent: created.parent,
+      on_parent_cancel: created.onParentCancel,
       created_at: created.createdAt,
       ...actorColumns(write),
       owner: write.owner,

@@ -15,6 +15,7 @@ import type {
   ExecutionRow,
   FiledLine,
   NoticeRow,
+  ResultRow,
   RunFilter,
   StopLine,
   StopScope,
@@ -172,6 +173,29 @@ export class KyselyStore implements StorePort {
       at,
       ...optional('withdrawnAt', withdrawn_at),
     }))
+  }
+
+  async resultOf(runId: string): Promise<ResultRow | null> {
+    const row = await this.#read(
+      this.#db.selectFrom('runwarden_result').selectAll().where('run_id', '=', runId).executeTakeFirst(),
+    )
+    if (row === undefined) return null
+    const { delivery_id: deliveryId, body, at, finalized, acknowledged_at: acknowledgedAt } = row
+    return { deliveryId, body, at, finalized, acknowledgedAt }
+  }
+
+  async childrenOf(runIds: readonly string[]): Promise<readonly string[]> {
+    const rows = await this.#read(
+      this.#db
+        .selectFrom('runwarden_run')
+        .select('id')
+        .where('parent', 'in', runIds)
+        .where('on_parent_cancel', '=', 'cancel')
+        .where('done_at', 'is', null)
+        .orderBy('created_at', 'desc')
+        .execute(),
+    )
+    return rows.map(({ id }) => id)
   }
 
   async ordersOf(runId: string): Promise<readonly StoredOrder[]> {

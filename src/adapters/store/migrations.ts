@@ -4,7 +4,7 @@
  */
 import type { Kysely, Migration } from 'kysely'
 
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 3
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
@@ -161,7 +161,7 @@ const core: Migration = {
     await db
       .withTables<{ runwarden_meta: { name: string; value: string } }>()
       .insertInto('runwarden_meta')
-      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) })
+      .values({ name: 'schema-version', value: '1' })
       .execute()
     const indexes: readonly (readonly [table: string, ...columns: string[]])[] = [
       ['runwarden_run', 'done_at', 'owner'],
@@ -182,7 +182,29 @@ const core: Migration = {
   },
 }
 
+/** What a run is a part of, and what the host made of an outcome. */
+const delivery: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    const columns = [
+      ['runwarden_run', 'parent'],
+      ['runwarden_run', 'on_parent_cancel'],
+      ['runwarden_result', 'finalized'],
+    ] as const
+    for (const [table, column] of columns) {
+      await db.schema.alterTable(table).addColumn(column, 'text').execute()
+    }
+    await db.schema.createIndex('runwarden_run_by_parent').on('runwarden_run').column('parent').execute()
+    await db
+      .withTables<{ runwarden_meta: { name: string; value: string } }>()
+      .updateTable('runwarden_meta')
+      .set({ value: '3' })
+      .where('name', '=', 'schema-version')
+      .execute()
+  },
+}
+
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
+  runwarden_0003_delivery: delivery,
 }

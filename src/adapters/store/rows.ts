@@ -23,6 +23,8 @@ export const toRun = (row: RunTable): StoredRun => ({
     labels: parse(row.labels),
     program: row.program,
     protocol: row.protocol,
+    parent: row.parent,
+    onParentCancel: row.on_parent_cancel === 'keep' ? 'keep' : 'cancel',
     createdAt: row.created_at,
   },
   head: {

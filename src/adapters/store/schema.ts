@@ -8,6 +8,8 @@ export interface RunTable {
   labels: string
   program: string
   protocol: string
+  parent: string | null
+  on_parent_cancel: string | null
   machine_version: number
   rev: number
   owner: string
@@ -119,6 +121,7 @@ export interface ResultTable {
   delivery_id: string
   body: string
   at: number
+  finalized: string | null
   acknowledged_at: number | null
 }
 

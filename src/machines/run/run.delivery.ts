@@ -40,7 +40,7 @@ export const deliveryRegion = runSetup.createStateConfig({
       on: {
         'run.suppress': { target: 'suppressed', actions: 'noteSuppressed' },
         'delivery.acknowledged': { target: 'delivered' },
-        'delivery.failed': { target: 'retrying' },
+        'delivery.failed': { target: 'retrying', actions: 'countFailedDelivery' },
       },
     },
     retrying: {
