@@ -144,7 +144,8 @@ export class Engine {
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
     try {
-      await this.#assertParentGoesOn(parsed.parent)
+      // A run of its own is held in the tick of this call: every stop from here on reaches it.
+      if (parsed.parent !== undefined) await this.#assertParentGoesOn(parsed.parent)
     } catch (error) {
       this.#starting.delete(runId)
       throw error
@@ -284,8 +285,7 @@ export class Engine {
   }
 
   /** A part of a run that is being ended, or was, would outlive it. */
-  async #assertParentGoesOn(parent: string | undefined): Promise<void> {
-    if (parent === undefined) return
+  async #assertParentGoesOn(parent: string): Promise<void> {
     const held = this.#registry.runs.get(parent)
     const stored = held === undefined ? await this.#parts.host.store.loadRun(parent) : null
     if (held === undefined && stored === null)
