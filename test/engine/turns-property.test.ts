@@ -2,7 +2,7 @@
  * Whatever agents, hosts, clocks and stores do, in any order: a run that works is not failed, and one that does not is not forgotten.
  *
  * A script of steps is played on one run, over simulated processes and a real store, and a witness keeps by itself what must hold.
- * `RUNWARDEN_PROPERTY_RUNS` sets how many scripts are played; a failure prints the seed, and the shortest script that fails.
+ * `RUNWARDEN_PROPERTY_RUNS` sets how many scripts are played; a failure prints its seed, and the shortest script that fails.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -12,6 +12,7 @@ import type { TurnEnd } from '../../src/actors/turn-end.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
 import type { RunSpec } from '../../src/index.js'
 import { turns } from '../support/manual-clock.js'
+import { propertyParameters } from '../support/property.js'
 import { conversational, line, single } from '../support/simulated-agent.js'
 import { drive, startSimulatedRun } from '../support/simulated-engine.js'
 import type { SimulatedRun } from '../support/simulated-engine.js'
@@ -626,7 +627,7 @@ it('K4, K5, K7, K8, K9, K11, INV-9, INV-12: for any order of frames, time, promp
         await play.end().catch(note)
         if (faults.length > 0) throw faults[0]
       }),
-      { numRuns: Number(process.env['RUNWARDEN_PROPERTY_RUNS'] ?? 200) },
+      propertyParameters(200),
     )
   } finally {
     await store.close()
