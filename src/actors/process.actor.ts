@@ -20,7 +20,7 @@ import type {
   ProcessIdentity,
   ProcessPort,
 } from './ports.js'
-import { TreePursuit } from './tree-pursuit.js'
+import { TreePursuit, keyOf } from './tree-pursuit.js'
 
 /** A fact before the mailbox has given it its time. */
 export type ProcessFact = RunFact extends infer F ? (F extends { at: number } ? Omit<F, 'at'> : never) : never
@@ -81,8 +81,7 @@ export class ProcessActor {
     const now = new Map<string, number>()
     for (const member of members) {
       if (member.pid === execution.identity?.pid) continue
-      const key = `${String(member.pid)}:${String(member.startTicks)}`
-      now.set(key, this.#options.processes.usage(member)?.cpuMs ?? 0)
+      now.set(keyOf(member), this.#options.processes.usage(member)?.cpuMs ?? 0)
     }
     this.#cpuMs = now
     if (before === null) return null

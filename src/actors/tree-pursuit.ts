@@ -29,7 +29,7 @@ export interface PursuitReports {
   readonly signalFailed: (error: string) => void
 }
 
-const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
+export const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
 
 const isRunning = ({ state }: TreeMember): boolean => state !== 'T' && state !== 't'
 

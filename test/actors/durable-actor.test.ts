@@ -12,23 +12,7 @@ import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.even
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
-
-const policy: RunPolicy = {
-  isInteractive: false,
-  isDriven: false,
-  hasPrompt: false,
-  candidates: 1,
-  canAsk: false,
-  hasFinalize: false,
-  hasDeliver: false,
-  askGraceMs: 1_000,
-  termGraceMs: 5_000,
-  killGraceMs: 2_000,
-  pauseGraceMs: 900_000,
-  exitGraceMs: 10_000,
-  turnCancelMs: 10_000,
-  finalizeDeadlineMs: 30_000,
-}
+import { plainPolicy as policy } from '../support/policy.js'
 
 const silent: Logger = {
   debug: () => undefined,

@@ -7,23 +7,9 @@ import type { TurnEnd } from '../../src/actors/turn-end.js'
 import { PROMPTS_WAITING_MAX, TurnQueue } from '../../src/actors/turn-queue.js'
 import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
+import { plainPolicy } from '../support/policy.js'
 
-const POLICY: RunPolicy = {
-  isInteractive: true,
-  isDriven: true,
-  hasPrompt: true,
-  candidates: 1,
-  canAsk: false,
-  hasFinalize: false,
-  hasDeliver: false,
-  askGraceMs: 1_000,
-  termGraceMs: 5_000,
-  killGraceMs: 2_000,
-  pauseGraceMs: 900_000,
-  exitGraceMs: 10_000,
-  turnCancelMs: 10_000,
-  finalizeDeadlineMs: 30_000,
-}
+const POLICY: RunPolicy = { ...plainPolicy, isInteractive: true, isDriven: true, hasPrompt: true }
 const ORDER = { by: 'tester', reason: 'enough', force: false }
 const FAILED_LAUNCH = { type: 'process.launch-failed', code: 'ENOENT', message: 'not there' }
 
