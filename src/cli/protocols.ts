@@ -2,11 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import type { RunSpec } from '../index.js'
+import type * as Protocols from '../protocols.js'
 import type { PermissionOptions, Protocol } from '../protocols.js'
 import { parseDuration } from './durations.js'
 import { CliError } from './errors.js'
-
-type Protocols = typeof import('../protocols.js')
 
 const MAKERS = {
   lines: ({ lines }) => lines(),
@@ -20,7 +19,9 @@ const MAKERS = {
   pi: ({ piJson }) => piJson(),
   'pi-rpc': ({ piJson }, permissions) => piJson({ mode: 'rpc', ...permissions }),
   qwen: ({ qwenJson }) => qwenJson(),
-} as const satisfies Readonly<Record<string, (from: Protocols, permissions: PermissionOptions) => Protocol>>
+} as const satisfies Readonly<
+  Record<string, (from: typeof Protocols, permissions: PermissionOptions) => Protocol>
+>
 
 export type ProtocolName = keyof typeof MAKERS
 
