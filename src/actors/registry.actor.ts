@@ -236,6 +236,8 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   /** O10: resolves with the runs that are left, empty when every one is confirmed. Repeated calls join the first. */
   close(policy: ClosePolicy, deadlineMs: number): Promise<readonly string[]> {
+    // S2: what the store did not even take on record holds nothing.
+    if (this.#durable.current === null) return Promise.resolve([])
     this.#closing ??= new Promise((resolve) => {
       this.#onClosed = resolve
       void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs })

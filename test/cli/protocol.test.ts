@@ -38,10 +38,7 @@ test('CLI: --input is the prompt of an agent that takes prompts; its frames pass
 })
 
 test('CLI: --input - is what we are given, and an agent without prompts reads it from its stdin', async () => {
-  const ours = await cli(['run', '--protocol', 'acp', '--input', '-', '--', ...acpAgent()], {
-    stdin: 'answer\n',
-  })
-  expect([ours.code, textOf(ours).includes('Hello.')]).toEqual([0, true])
+  const given = cli(['run', '--protocol', 'acp', '--input', '-', '--', ...acpAgent()], { stdin: 'answer\n' })
   const read = await runClaude(
     ['--input', prompt('fix it')],
     { hear: 1 },
@@ -49,14 +46,16 @@ test('CLI: --input - is what we are given, and an agent without prompts reads it
     { hearEnd: true },
     { exit: 0 },
   )
+  const ours = await given
+  expect([ours.code, textOf(ours).includes('Hello.')]).toEqual([0, true])
   expect([read.code, textOf(read)]).toEqual([0, `${JSON.stringify(RESULT)}\n`])
 })
 
 test('K9: --permissions says what the agent is told when it asks; without it is refused', async () => {
-  const [allowed, refused] = [
-    await runAcp('permission', ['--permissions', 'allow']),
-    await runAcp('permission'),
-  ]
+  const [allowed, refused] = await Promise.all([
+    runAcp('permission', ['--permissions', 'allow']),
+    runAcp('permission'),
+  ])
   expect(textOf(allowed)).toContain(String.raw`\"optionId\":\"yes\"`)
   expect(textOf(refused)).toContain(String.raw`\"optionId\":\"no\"`)
   expect([allowed.code, refused.code]).toEqual([0, 0])
@@ -75,7 +74,7 @@ test('CLI: an agent that fails gives its code, or 1 where it has none of its own
 })
 
 test('K5: an agent that never begins is 70, and says so', async () => {
-  const { code, stderr } = await runAcp('hang', ['--id', 'it', '--never-started', '3s'])
+  const { code, stderr } = await runAcp('hang', ['--id', 'it', '--never-started', '1s'])
   expect(code).toBe(70)
   expect(stderr).toMatch(/^runwarden: Agent produced no output since start\n/)
   expect(stderr).toMatch(/runwarden: it failed-never-started: .* · confirmed by tree-reaped\n$/)
@@ -113,8 +112,7 @@ test('CLI: with --quiet nothing is said of the agent, and its retries are', asyn
     error: 'rate \u001b[2Jlimit',
   }
   const steps = [{ say: retry }, { say: DELTA }, { say: RESULT }, { exit: 0 }]
-  const loud = await runClaude([], ...steps)
-  const quiet = await runClaude(['--quiet'], ...steps)
+  const [loud, quiet] = await Promise.all([runClaude([], ...steps), runClaude(['--quiet'], ...steps)])
   expect(loud.stderr).toBe('runwarden: The agent tries again (1 of 10): rate \\x1b[2Jlimit\n')
   expect(quiet.stderr).toBe('')
   expect([loud.code, quiet.code]).toEqual([0, 0])
@@ -184,7 +182,7 @@ test('CLI: on a terminal the status line has the headline, the open tool and how
   skip,
 }) => {
   if (!hasScript) skip(NO_SCRIPT)
-  const command = scriptedAgent({ say: BASH }, { waitMs: 7_000 }, { say: RESULT }, { exit: 0 })
+  const command = scriptedAgent({ say: BASH }, { waitMs: 6_000 }, { say: RESULT }, { exit: 0 })
   const flags = ['run', '--id', 'it', '--protocol', 'claude', '--advisory', '2s', '--', ...command]
   const { code, text } = await textOnTerminal(flags)
   expect(code).toBe(0)

@@ -68,6 +68,18 @@ describe('close', () => {
     })
   })
 
+  it('S2: an engine over a store that stays locked is refused in time, and says why', async () => {
+    const database = join(tempDir(), 'runs.db')
+    await (await createEngine({ database })).close()
+    const other = new BetterSqlite3(database)
+    onTestFinished(() => void other.close())
+    other.exec('BEGIN IMMEDIATE')
+    await expect(createEngine({ database, commitDeadlineMs: 200 })).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: expect.stringContaining('locked') as string,
+    })
+  })
+
   it('O10: launches during closing are refused, and close joins close', async () => {
     const engine = await createEngine({ database: ':memory:' })
     const started = await startFixture(engine, 'ignore-term')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { claudeStreamJson, custom } from '../../src/protocols.js'
 import { listenTo, scriptedAgent } from '../support/agents.js'
+import type { Step } from '../support/agents.js'
 import { openTestEngine, quickStop } from '../support/engine.js'
 import { tempDir } from '../support/wait-for.js'
 
@@ -53,13 +54,13 @@ it('L2: an exit that is seen before the last word, because another child has exi
   })
 })
 
-it.each([
-  ['alone', ''],
-  ['and leaves a child', 'sleep 60 >/dev/null 2>&1 &'],
+it.each<[string, readonly Step[]]>([
+  ['alone', []],
+  ['and leaves a child', [{ child: ['sleep', '60'] }]],
 ])('L2: a last word without a newline counts too, of an agent that exits %s', async (_, before) => {
   const engine = await openTestEngine()
   const run = await engine.start({
-    command: ['sh', '-c', `${before} printf '%s' '${JSON.stringify(FAILED)}'`],
+    command: scriptedAgent(...before, { write: JSON.stringify(FAILED) }, { exit: 0 }),
     protocol: claudeStreamJson(),
     stop: quickStop,
   })

@@ -1,7 +1,7 @@
 /** Engines that died, engines that live, and one that cannot be reached. */
 import { spawn } from 'node:child_process'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createEngine } from '../../src/index.js'
+import { createEngine, openRecords } from '../../src/index.js'
 import { cli, start, textOf } from '../cli/cli.js'
 import type { Started } from '../cli/cli.js'
 import { openBackdoor, testDatabase } from '../support/database.js'
@@ -38,10 +38,21 @@ const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewher
   )
   onTestFinished(() => endTree(ledger))
   await waitFor(() => readLedger(ledger).readyAt !== undefined, { deadlineMs: 60_000, what: `${name} is up` })
-  await waitFor(() => runner.text().includes('"launched"'), {
+  // Its last words are out: what it writes when nobody reads any more would kill it.
+  await waitFor(() => runner.text().includes('"launched"') && runner.text().includes('"line":"ready"'), {
     deadlineMs: 20_000,
-    what: 'the launch is recorded',
+    what: 'the launch is recorded, and its output read',
   })
+  // Nothing is on its way to the store: whoever is stopped now holds no lock on it.
+  await using records = await openRecords({ database })
+  await waitFor(
+    async () => {
+      const { transitions } = await records.history('r1')
+      const isDone = transitions.every(({ effects }) => effects.every(({ doneAt }) => doneAt !== null))
+      return isDone && transitions.some(({ event }) => event === 'turn.progressed')
+    },
+    { deadlineMs: 20_000, what: 'the runner is at rest' },
+  )
   return { database, runner, ledger }
 }
 

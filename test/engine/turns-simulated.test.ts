@@ -99,6 +99,17 @@ describe('never started', () => {
     expect(await ended).toMatchObject({ generation: 2, status: 'abandoned' })
   })
 
+  it('K5: between two turns nobody is silent, and nothing waits for it', async () => {
+    const { run, clock, say } = await alone(talking())
+    await say('work')
+    expect(run.turns.activity.quietMs).toBe(0)
+    await say('done')
+    await clock.advance(S)
+    expect(run.state.headline).toBe('ready')
+    expect(run.turns.activity.quietMs).toBeNull()
+    expect(clock.armed).toBe(0)
+  })
+
   it('K5: the fallback is not tried: the outcome is terminal', async () => {
     const { run, processes, drive } = await open({
       ...oneShot(),
@@ -167,7 +178,8 @@ describe('never started', () => {
   })
 
   it('K4: one event exactly between the look and its handling: refused, nothing killed', async () => {
-    const world = await open()
+    // Without an engine around it: what else is due in this moment would come between.
+    const world = await alone()
     const { run, clock, processes } = world
     await clock.advance(20 * S - 1)
     const passing = clock.advance(1)
@@ -435,6 +447,22 @@ describe('a prolonged stall', () => {
     expect(noticesIn(heard)).toEqual([])
     await clock.advance(30 * S + 1)
     expect(run.state.outcome).toMatchObject({ status: 'failed-stalled' })
+  })
+
+  it('K1, K9: the answer is new input, also to a question that came on record late', async () => {
+    const { run, clock, say, store } = await open({ ...talking(), watchdog: limits })
+    store.trouble = busy()
+    await say('work', { type: 'ask', id: 'q' })
+    await clock.advance(7 * S)
+    store.trouble = null
+    await clock.advance(2 * S)
+    expect(run.activity.isWaitingForPerson).toBe(true)
+    await say({ type: 'answer', id: 'q' })
+    expect(run.activity.quietMs).toBe(0)
+    await clock.advance(10 * S - 1)
+    expect(run.state.headline).toBe('active')
+    await clock.advance(1)
+    expect(run.state.headline).toBe('stalled-advisory')
   })
 
   it('K9: a question is enough to have started', async () => {
@@ -799,6 +827,35 @@ describe('an engine that leaves its runs', () => {
     expect(clock.armed).toBe(0)
     expect(processes.last.isAlive).toBe(true)
     expect(processes.last.input).toHaveLength(spoken)
+  })
+})
+
+describe('a person who is asked', () => {
+  it('O7: has the whole time for an answer, whatever part of it the agent was frozen', async () => {
+    let isAwaited = true
+    const { clock, say, post, processes } = await alone({
+      protocol: piJson({
+        mode: 'rpc',
+        permissionTimeoutMs: 10 * S,
+        onPermission: (_, { signal }) => {
+          signal.addEventListener('abort', () => {
+            isAwaited = false
+          })
+          return new Promise(() => undefined)
+        },
+      }),
+      prompt: 'begin',
+    })
+    await say({ type: 'extension_ui_request', id: 'q', method: 'confirm', title: 'May I?' })
+    await clock.advance(4 * S)
+    await post({ type: 'run.pause', owner: 'user' })
+    await clock.advance(100 * S)
+    await post({ type: 'run.resume', owner: 'user' })
+    await clock.advance(6 * S - 1)
+    expect(isAwaited).toBe(true)
+    await clock.advance(1)
+    expect(isAwaited).toBe(false)
+    expect(processes.last.input.at(-1)).toMatch(/"cancelled":true/)
   })
 })
 

@@ -21,6 +21,7 @@ export const acpAgent = (begins = 'ready'): [string, ...string[]] => [
 /** What a scripted agent does, one thing after the other. */
 export type Step =
   | { readonly say: object | string }
+  | { readonly write: string }
   | { readonly repeat: { readonly frame: object | string; readonly everyMs: number } }
   | { readonly waitMs: number }
   | { readonly until: string }

@@ -150,6 +150,26 @@ test('K10: a turn that was closed after the agent said it was done owes the next
   expect(sink.count('completed')).toBe(2)
 })
 
+test.each([
+  ['failed', { isOk: false, text: '429' }, { stopReason: 'error', errorMessage: '429' }],
+  ['done', { isOk: true, text: 'Hello.' }, { content: [{ type: 'text', text: 'Hello.' }] }],
+])(
+  'K10: an agent that said it was done has completed when its output ends, as it stood: %s',
+  async (_, expected, more) => {
+    const { sink, session, say } = await pi()
+    await session.prompt('go')
+    say({ type: 'message_end', message: { role: 'assistant', ...more } })
+    session.end()
+    expect(sink.results).toEqual([])
+
+    const other = await pi()
+    await other.session.prompt('go')
+    other.say({ type: 'message_end', message: { role: 'assistant', ...more } }, { type: 'agent_end' })
+    other.session.end()
+    expect(other.sink.results).toEqual([expected])
+  },
+)
+
 test('K10: pi says in the end that it is done, and only then that it has settled', async () => {
   const { sink, session, say } = await pi()
   await session.prompt('go')

@@ -47,7 +47,7 @@ export class FrameSession implements ProtocolSession {
 
   end(): void {
     this.#streams.end()
-    this.facts.flush()
+    this.facts.ended()
   }
 
   #take(bytes: Buffer, start: number, end: number): void {

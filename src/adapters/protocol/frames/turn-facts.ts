@@ -148,6 +148,12 @@ export class TurnFacts {
     else this.#sink.completed(resultOf(isOk, text))
   }
 
+  /** K10: there is no more output, and an agent that had said it was done has completed its turn, as it stood. */
+  ended(): void {
+    if (this.#isSignalled) this.completed({})
+    this.flush()
+  }
+
   /** Counted each time, reported the first. */
   unknown(givenType: string): void {
     const type = cut(givenType.replace(/[^\w .:/$()-]/g, '?'), TYPE_CHARS_MAX)
