@@ -411,7 +411,7 @@ export class Engine {
       if (run.state.isDone) this.#registry.letGo(run)
     })
     run.turns.onNews((news) => {
-      this.#publish({ runId: run.id, ...news })
+      this.#publish(news)
     })
     this.#registry.hold(run)
   }

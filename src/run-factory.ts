@@ -24,11 +24,9 @@ const DEFAULTS = {
   finalizeDeadlineMs: 30_000,
 }
 
-/** Whether its first turn is the only one, or what a run without prompts has. */
-const isOneShot = ({ protocol, oneShot }: ParsedRunSpec): boolean => !protocol.isInteractive || oneShot
 const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   ...DEFAULTS,
-  isInteractive: !isOneShot(spec),
+  isInteractive: spec.protocol.isInteractive && !spec.oneShot,
   isDriven: spec.protocol.isInteractive,
   hasPrompt: spec.prompt !== undefined,
   turnCancelMs: spec.turnCancelMs,
@@ -53,17 +51,8 @@ const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
 
 /** ADR 0009: silence of a command without a protocol means nothing, unless the host says what it means. */
 const watchdogOf = ({ protocol, watchdog }: ParsedRunSpec): WatchdogLimits | null => {
-  if (watchdog === false || (watchdog === undefined && !protocol.hasWatchdog)) return null
-  const limits = watchdog ?? watchdogDefaults
-  const limit = (ms: number | false): number | null => (ms === false ? null : ms)
-  return {
-    neverStartedMs: limit(limits.neverStartedMs),
-    advisoryMs: limit(limits.advisoryMs),
-    stalledMs: limit(limits.stalledMs),
-    stalledToolMs: limit(limits.stalledToolMs),
-    completionSignalMs: limit(limits.completionSignalMs),
-    sleepGapMs: limits.sleepGapMs,
-  }
+  if (watchdog === undefined) return protocol.hasWatchdog ? watchdogDefaults : null
+  return watchdog === false ? null : watchdog
 }
 
 export interface RunFactoryParts {

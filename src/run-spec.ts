@@ -5,6 +5,7 @@ import { existsSync, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import * as v from 'valibot'
 import type { Protocol } from './actors/ports.js'
+import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import { lines } from './adapters/protocol/lines.js'
 import { RunwardenError } from './errors.js'
 import { bytes, ms, name, noNul, parseOptions, runId, unreserved } from './option-types.js'
@@ -58,8 +59,11 @@ const limits = v.strictObject({
   maxOutputBytes: v.optional(bytes),
 })
 
-/** A time that silence may take, or `false`: for ever. */
-const limit = v.union([ms, v.literal(false)])
+/** A time that silence may take, or `false`: for ever, which is null within. */
+const limit = v.pipe(
+  v.union([ms, v.literal(false)]),
+  v.transform((limitMs) => (limitMs === false ? null : limitMs)),
+)
 
 const watchdogSchema = v.strictObject({
   /** Nothing at all since the prompt: the run fails as never started (K5). Default 300 000 ms. */
@@ -76,7 +80,7 @@ const watchdogSchema = v.strictObject({
   sleepGapMs: v.optional(v.pipe(ms, v.minValue(1, 'must be at least 1')), 30_000),
 })
 
-export const watchdogDefaults = v.parse(watchdogSchema, {})
+export const watchdogDefaults: WatchdogLimits = v.parse(watchdogSchema, {})
 
 const protocolSchema = v.custom<Protocol>(
   (value) =>

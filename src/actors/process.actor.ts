@@ -23,7 +23,7 @@ import type {
 } from './ports.js'
 import { TreeFreeze } from './tree-freeze.js'
 import { TreePursuit } from './tree-pursuit.js'
-import { TreeReach } from './tree-reach.js'
+import { TreeReach, keyOf } from './tree-reach.js'
 
 /** A fact before the mailbox has given it its time. */
 export type ProcessFact = RunFact extends infer F ? (F extends { at: number } ? Omit<F, 'at'> : never) : never
@@ -86,8 +86,7 @@ export class ProcessActor {
     const now = new Map<string, number>()
     for (const member of members) {
       if (member.pid === execution.identity?.pid) continue
-      const key = `${String(member.pid)}:${String(member.startTicks)}`
-      now.set(key, this.#options.processes.usage(member)?.cpuMs ?? 0)
+      now.set(keyOf(member), this.#options.processes.usage(member)?.cpuMs ?? 0)
     }
     this.#cpuMs = now
     if (before === null) return null

@@ -78,7 +78,7 @@ export class ProgressClock {
   }
 
   /** That turn is open, and the one that is watched. */
-  isWatching(attempt: number, generation: number): boolean {
+  isWatching({ attempt, generation }: Omit<TurnStamp, 'epoch'>): boolean {
     return this.#hasTurn && attempt === this.#attempt && generation === this.#generation
   }
 
@@ -134,7 +134,7 @@ export class ProgressClock {
 
   /** K4: what was told holds at this moment too: nothing has moved since, nothing is held, and its time has passed. */
   isStill(silence: Silence, seen: TurnStamp): boolean {
-    if (this.#limits === null || seen.epoch !== this.#epoch || !this.#isSameTurn(seen)) return false
+    if (this.#limits === null || seen.epoch !== this.#epoch || !this.isWatching(seen)) return false
     return this.#holds.size === 0 && this.#passed(this.#limits).includes(silence)
   }
 
@@ -251,7 +251,7 @@ export class ProgressClock {
     const lookedMs = this.#clock.monotonicMs()
     await this.#lookAtTool(limits)
     // Whoever held the clock, or gave it another turn, has armed the timer, or will.
-    if (!this.#isSameTurn(stamp) || this.#holds.size > 0) return
+    if (!this.isWatching(stamp) || this.#holds.size > 0) return
     this.#noteGap(lookedMs)
     const [silence] = this.#passed(limits)
     if (silence === undefined) {
@@ -260,7 +260,7 @@ export class ProgressClock {
     }
     const seen = this.stamp
     const isTaken = await this.#edges.passed(silence, seen)
-    if (!this.#isSameTurn(seen)) return
+    if (!this.isWatching(seen)) return
     if (isTaken && silence === 'silent') this.#noteAdvised(seen)
     this.#arm(ASK_AGAIN_MS)
   }
@@ -271,10 +271,6 @@ export class ProgressClock {
     if (this.#epoch === seen.epoch) this.#isQuiet = true
     // It came while the advisory was being recorded.
     else this.#edges.progressed(this.stamp)
-  }
-
-  #isSameTurn({ attempt, generation }: TurnStamp): boolean {
-    return this.isWatching(attempt, generation)
   }
 
   /** K9: an open tool whose processes use the CPU is at work, however silent. */

@@ -10,7 +10,7 @@ import type { Containment, OutputStream } from './ports.js'
 import { hasConfirmed, hasSettled } from './run-milestones.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { RunActor } from './run.actor.js'
-import type { SessionNews } from './run-session.js'
+import type { RunNews } from './run-turns.js'
 import { stateOf } from './run-state.js'
 import { turnEndOf } from './turn-end.js'
 import type { TurnEnd } from './turn-end.js'
@@ -70,8 +70,7 @@ export type RunEventOut =
       readonly generation: number
     }
   | ({ readonly type: 'turn-ended'; readonly runId: string } & TurnEnd)
-  /** What the agent's session tells, as often as the agent likes: it may be dropped, and is never recorded. */
-  | ({ readonly runId: string } & SessionNews)
+  | RunNews
   | { readonly type: 'unconfirmed'; readonly runId: string; readonly survivors: readonly Survivor[] }
   | { readonly type: 'settled'; readonly runId: string; readonly outcome: Outcome }
   | ({ readonly type: 'confirmed'; readonly runId: string } & Gone)
@@ -182,7 +181,7 @@ export const runEventsOf = (run: RunActor, options: { readonly output: OutputFor
       endIfOver()
     }),
     run.turns.onNews((news) => {
-      stream.push({ runId: run.id, ...news })
+      stream.push(news)
     }),
     run.output.listen({
       ...(options.output === 'bytes'

@@ -109,12 +109,7 @@ export class RunSession {
       cwd: agent.cwd,
       clock: this.#clock,
     }
-    const reply = await this.#ask(() => this.#session.start?.(io))
-    if (!reply.isOk) {
-      this.#fail(`the agent cannot be spoken to: ${reply.message}`)
-      return
-    }
-    this.#isReady = true
+    this.#isReady = await this.#speak(() => this.#session.start?.(io))
     await this.#dispatchDue()
   }
 
@@ -164,8 +159,7 @@ export class RunSession {
     this.#given = generation
     // K1: the prompt goes out; before it is written, so that an answer to it counts.
     progress.begin(attempt, generation)
-    const reply = await this.#ask(() => this.#session.prompt?.(text))
-    if (!reply.isOk) this.#fail(`the agent cannot be spoken to: ${reply.message}`)
+    await this.#speak(() => this.#session.prompt?.(text))
   }
 
   #try<T>(what: keyof ProtocolSession, call: () => T, otherwise: T): T {
@@ -177,12 +171,17 @@ export class RunSession {
     }
   }
 
-  async #ask(question: () => Promise<ProtocolReply> | undefined): Promise<ProtocolReply> {
+  /** False when it could not be said: then the attempt has failed. */
+  async #speak(say: () => Promise<ProtocolReply> | undefined): Promise<boolean> {
+    let problem: string | null = null
     try {
-      return (await question()) ?? { isOk: true }
+      const reply = await say()
+      if (reply?.isOk === false) problem = reply.message
     } catch (error) {
-      return { isOk: false, message: messageOf(error) }
+      problem = messageOf(error)
     }
+    if (problem !== null) this.#fail(`the agent cannot be spoken to: ${problem}`)
+    return problem === null
   }
 
   /** Once, and not of an attempt that is over: there is nothing more to be said of it. */
@@ -205,7 +204,7 @@ export class RunSession {
     const { attempt, progress, post, tell, wantsLines, onLine } = this.#options
     const turn = () => ({ attempt, generation: this.#generation })
     // K11, K19: the clock of another turn is not moved by what was said in this one.
-    const isWatched = () => progress.isWatching(attempt, this.#generation)
+    const isWatched = () => progress.isWatching(turn())
     return {
       progress: () => {
         if (isWatched()) progress.progress()

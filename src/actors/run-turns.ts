@@ -36,6 +36,9 @@ export interface RunActivity {
   readonly unknownFrames: Readonly<Record<string, number>>
 }
 
+/** What the agent's session tells, as often as the agent likes: it may be dropped, and is never recorded. */
+export type RunNews = { readonly runId: string } & SessionNews
+
 /** K8: shown to people, on terminals too: no control characters, and not without end. */
 const shown = (title: string): string => title.replace(/\p{C}/gu, '?').slice(0, TITLE_CHARS_MAX)
 
@@ -44,7 +47,7 @@ export class RunTurns {
   readonly #run: RunActor
   readonly #clock: Clock
   readonly #queue: TurnQueue
-  readonly #listeners = new Set<(news: SessionNews) => void>()
+  readonly #listeners = new Set<(news: RunNews) => void>()
   #session: RunSession | null = null
   #hasLeft = false
 
@@ -61,7 +64,7 @@ export class RunTurns {
         const isStill = (): boolean => this.progress.isStill(silence, stamp)
         return (await run.post(tool === undefined ? fact : { ...fact, tool }, isStill)) === 'applied'
       },
-      hasOpenTool: () => this.#openTools.length > 0,
+      hasOpenTool: () => (this.#session?.openTools.length ?? 0) > 0,
       cpuUsedMs: async () => (await run.process?.cpuUsedMs()) ?? null,
     })
     this.#queue = new TurnQueue(
@@ -94,7 +97,7 @@ export class RunTurns {
   }
 
   /** What sessions tell and nobody records. */
-  onNews(listener: (news: SessionNews) => void): () => void {
+  onNews(listener: (news: RunNews) => void): () => void {
     this.#listeners.add(listener)
     return () => {
       this.#listeners.delete(listener)
@@ -113,7 +116,7 @@ export class RunTurns {
       progress: this.progress,
       post: (message) => void this.#run.post(message),
       tell: (news) => {
-        for (const listener of [...this.#listeners]) listener(news)
+        for (const listener of [...this.#listeners]) listener({ runId: this.#run.id, ...news })
       },
       wantsLines: () => output.wantsLines,
       onLine: (stream, text, isTruncated) => {

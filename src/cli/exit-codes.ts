@@ -34,13 +34,16 @@ const OF_STATUS: Readonly<Record<Exclude<OutcomeStatus, 'completed' | 'failed'>,
 
 export const isLaunchFailure = (outcome: Outcome): boolean => outcome.reason === 'launch-failed'
 
+/** What a command that failed left as its code: none when a signal ended it, and 0 is none of a failure. */
+export const failureCode = ({ status, exitCode }: Outcome): number | null =>
+  status === 'failed' && exitCode !== 0 ? exitCode : null
+
 /** The exit code of `run` for a run whose tree is confirmed gone. */
 export const exitCodeOfOutcome = (outcome: Outcome): number => {
   const { status, exitCode, code } = outcome
   if (isLaunchFailure(outcome)) return code === 'ENOENT' ? EXIT.programNotFound : EXIT.cannotLaunch
   if (status === 'completed') return exitCode ?? EXIT.ok
-  // A command that died of a signal has no code of its own, and one that says 0 of work that failed has none to give.
-  if (status === 'failed') return exitCode === null || exitCode === 0 ? EXIT.refused : exitCode
+  if (status === 'failed') return failureCode(outcome) ?? EXIT.refused
   return OF_STATUS[status]
 }
 

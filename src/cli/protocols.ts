@@ -83,18 +83,33 @@ const watchdogOf = (flags: ProtocolFlags): RunSpec['watchdog'] => {
   return Object.keys(given).length === 0 ? undefined : given
 }
 
-/** What the flags say of the run. A run in the foreground has one turn. */
-export const protocolSpecOf = async (flags: ProtocolFlags): Promise<Partial<RunSpec>> => {
-  const { protocol: name = 'lines', input, permissions } = flags
+/** Null: none is named. Only a run that names one loads them. */
+const protocolOf = async ({
+  protocol: name,
+  input,
+  permissions,
+}: ProtocolFlags): Promise<Protocol | null> => {
+  if (name === undefined) return null
   const protocol = MAKERS[name](await import('../protocols.js'), permissions === 'allow' ? ALLOW : {})
   if (protocol.isInteractive && input === undefined) {
     throw new CliError('invalid-option', `run: option --protocol ${name} needs a prompt: give --input <file>`)
   }
+  return protocol
+}
+
+/** What the flags say of the run. A run in the foreground has one turn. */
+export const protocolSpecOf = async (flags: ProtocolFlags): Promise<Partial<RunSpec>> => {
+  const { input } = flags
+  const protocol = await protocolOf(flags)
   const watchdog = watchdogOf(flags)
   return {
-    protocol,
+    ...(protocol === null ? {} : { protocol }),
     oneShot: true,
     ...(watchdog === undefined ? {} : { watchdog }),
-    ...(input === undefined ? {} : protocol.isInteractive ? { prompt: input } : { stdin: { text: input } }),
+    ...(input === undefined
+      ? {}
+      : protocol?.isInteractive === true
+        ? { prompt: input }
+        : { stdin: { text: input } }),
   }
 }

@@ -1,7 +1,7 @@
 /** What `run` says about a run in words: the status line, the notes on stderr, the last line. */
 import type { Evidence, Outcome, Run, RunActivity, Survivor } from '../index.js'
 import { formatDuration } from './durations.js'
-import { isLaunchFailure } from './exit-codes.js'
+import { failureCode, isLaunchFailure } from './exit-codes.js'
 import { clean } from './output.js'
 
 const nameSurvivor = ({ pid, name, state, error }: Survivor): string =>
@@ -40,9 +40,7 @@ export const unconfirmedNote = (runId: string, survivors: readonly Survivor[]): 
 
 /** A command that ended by itself and left its code speaks for itself. */
 export const speaksForItself = (outcome: Outcome): boolean =>
-  !isLaunchFailure(outcome) &&
-  (outcome.status === 'completed' ||
-    (outcome.status === 'failed' && outcome.exitCode !== null && outcome.exitCode !== 0))
+  !isLaunchFailure(outcome) && (outcome.status === 'completed' || failureCode(outcome) !== null)
 
 const FAILURE_CHARS_MAX = 300
 

@@ -12,7 +12,6 @@ import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.even
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
-import type { RunPolicy } from '../../src/machines/run/run.context.js'
 import { plainPolicy } from '../support/policy.js'
 
 const policy = { ...plainPolicy, askGraceMs: 1_000 }

@@ -7,7 +7,6 @@ import type { TurnEnd } from '../../src/actors/turn-end.js'
 import { PROMPTS_WAITING_MAX, TurnQueue } from '../../src/actors/turn-queue.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
-import type { RunPolicy } from '../../src/machines/run/run.context.js'
 import { plainPolicy } from '../support/policy.js'
 
 const POLICY = { ...plainPolicy, isInteractive: true, isDriven: true, hasPrompt: true }

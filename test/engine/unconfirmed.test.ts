@@ -1,5 +1,5 @@
 /** A tree that will not go: the truth, told in time. */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -10,11 +10,7 @@ import { openTestEngine, quickStop } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
 import { waitFor } from '../support/wait-for.js'
-
-/** Root without the right to signal other users' processes. */
-const canDropKill = (): boolean =>
-  process.getuid?.() === 0 &&
-  spawnSync('setpriv', ['--bounding-set=-kill', '--inh-caps=-kill', 'true']).status === 0
+import { canDropKill, hostWithoutKill } from '../support/without-kill.js'
 
 describe('a member that may not be signalled', () => {
   it('P8, C5: is named as survivor with the error, the rest is dead, and the run is unconfirmed and kept', async (context) => {
@@ -35,15 +31,7 @@ describe('a member that may not be signalled', () => {
       const left = await engine.close({ deadlineMs: 500 })
       console.log(JSON.stringify({ first, second, outcome, left }))
     `
-    const host = spawn(
-      'setpriv',
-      ['--bounding-set=-kill', '--inh-caps=-kill', process.execPath, '--input-type=module', '-e', source],
-      { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    let text = ''
-    host.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    await new Promise((resolve) => host.once('close', resolve))
-    const { first, second, outcome, left } = JSON.parse(text) as Record<string, unknown>
+    const { first, second, outcome, left } = await hostWithoutKill(source, env)
     const [survivor] = aliveOf(readLedger(ledger))
     expect(aliveOf(readLedger(ledger))).toHaveLength(1)
     const line = {

@@ -1,5 +1,4 @@
 /** Watchdogs on real agents, with short limits: what silence leads to, and what is no silence. */
-import { spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,6 +17,7 @@ import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger } from '../support/proc-reader.js'
 import { openTroubledStore } from '../support/troubled-store.js'
 import { waitFor } from '../support/wait-for.js'
+import { canDropKill, hostWithoutKill } from '../support/without-kill.js'
 
 // Most of them wait most of the time.
 vi.setConfig({ maxConcurrency: 6, testTimeout: 60_000 })
@@ -246,11 +246,6 @@ describe.concurrent('never started', () => {
   })
 })
 
-/** Root without the right to signal other users' processes. */
-const canDropKill = (): boolean =>
-  process.getuid?.() === 0 &&
-  spawnSync('setpriv', ['--bounding-set=-kill', '--inh-caps=-kill', 'true']).status === 0
-
 const moduleAt = (path: string): string => JSON.stringify(new URL(`../../dist/${path}`, import.meta.url).href)
 
 describe.concurrent('a teardown that hangs', () => {
@@ -287,18 +282,7 @@ describe.concurrent('a teardown that hangs', () => {
       const left = await engine.close({ deadlineMs: 300 })
       console.log(JSON.stringify({ outcome, live, receipts, isGone, record, notices, left }))
     `
-    const host = spawn(
-      'setpriv',
-      ['--bounding-set=-kill', '--inh-caps=-kill', process.execPath, '--input-type=module', '-e', source],
-      { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    let text = ''
-    host.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    await new Promise((resolve) => host.once('close', resolve))
-    const { outcome, live, receipts, isGone, record, notices, left } = JSON.parse(text) as Record<
-      string,
-      unknown
-    >
+    const { outcome, live, receipts, isGone, record, notices, left } = await hostWithoutKill(source, env)
     const [survivor, ...others] = aliveOf(readLedger(ledger))
     expect(others).toEqual([])
     expect(outcome).toMatchObject({ status: 'failed-never-started', message: NEVER_STARTED })
