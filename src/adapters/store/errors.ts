@@ -63,6 +63,11 @@ export const isBusy = (error: unknown): boolean => {
   return code !== undefined && /^(SQLITE_BUSY|40001|40P01|55P03|57P03)/.test(code)
 }
 
+/** The connection broke, which says nothing of the next one: after a restart of the server every idle one of a pool is like that. */
+export const isConnectionLost = (error: unknown): boolean =>
+  /^(08|57P0[12]|ECONNRESET|EPIPE)/.test(codeOf(error) ?? '') ||
+  /^Connection terminated|not queryable/.test(messageOf(error))
+
 /** L7: who was refused, and as whom, is not for a message that others read. */
 const isAboutCredentials = (error: unknown): boolean => codeOf(error)?.startsWith('28') ?? false
 

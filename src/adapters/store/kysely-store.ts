@@ -2,7 +2,8 @@
  * The store port over any Kysely instance.
  *
  * Owns: the translation between the actors' rows and the tables. Writes are in commit.ts.
- * Does not own: the connection's making (sqlite.ts) nor the schema's (migrations.ts).
+ * Does not own: the connection's making (sqlite.ts, postgres.ts), the schema's (migrations.ts), what a failure is called
+ *   (in-our-terms.ts).
  */
 import { sql } from 'kysely'
 import type {
@@ -28,7 +29,7 @@ import type {
 } from '../../actors/store.ports.js'
 import type { JobChart } from '../../actors/job.ports.js'
 import { commitBatch } from './commit.js'
-import { CommitInDoubt, isPassing, toStoreError } from './errors.js'
+import { CommitInDoubt, isPassing } from './errors.js'
 import { JobMoves } from './job-moves.js'
 import { KyselyJobStore } from './job-store.js'
 import { optional, parse, toExecution, toRun } from './rows.js'
@@ -110,9 +111,11 @@ export class KyselyStore implements StorePort {
   }
 
   async loadRun(runId: string): Promise<StoredRun | null> {
-    const row = await this.#read(
-      this.#db.selectFrom('runwarden_run').selectAll().where('id', '=', runId).executeTakeFirst(),
-    )
+    const row = await this.#db
+      .selectFrom('runwarden_run')
+      .selectAll()
+      .where('id', '=', runId)
+      .executeTakeFirst()
     return row === undefined ? null : toRun(row)
   }
 
@@ -122,7 +125,7 @@ export class KyselyStore implements StorePort {
     if (onlyOpen === true) query = query.where('done_at', 'is', null)
     if (scope !== undefined) query = query.where(scopeCondition(scope))
     if (limit !== undefined) query = query.limit(limit)
-    const runs = (await this.#read(query.execute())).map(toRun)
+    const runs = (await query.execute()).map(toRun)
     if (scope === undefined) return runs
     return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
   }
@@ -283,7 +286,7 @@ export class KyselyStore implements StorePort {
   }
 
   async listEngines(): Promise<readonly EngineRow[]> {
-    const rows = await this.#read(this.#db.selectFrom('runwarden_engine').selectAll().execute())
+    const rows = await this.#db.selectFrom('runwarden_engine').selectAll().execute()
     return rows.map((row) => ({
       id: row.id,
       identity: {
@@ -313,14 +316,12 @@ export class KyselyStore implements StorePort {
   async openRunsOfOthers(
     engineId: string,
   ): Promise<readonly { readonly runId: string; readonly owner: string }[]> {
-    return this.#read(
-      this.#db
-        .selectFrom('runwarden_run')
-        .select(['id as runId', 'owner'])
-        .where('done_at', 'is', null)
-        .where('owner', '!=', engineId)
-        .execute(),
-    )
+    return this.#db
+      .selectFrom('runwarden_run')
+      .select(['id as runId', 'owner'])
+      .where('done_at', 'is', null)
+      .where('owner', '!=', engineId)
+      .execute()
   }
 
   async filedLines(engineId: string): Promise<readonly FiledLine[]> {
@@ -428,14 +429,5 @@ export class KyselyStore implements StorePort {
 
   close(): Promise<void> {
     return this.#closeDb()
-  }
-
-  /** A read that fails says so in the library's terms (K15: a failed lookup is never "nothing"). */
-  async #read<T>(query: Promise<T>): Promise<T> {
-    try {
-      return await query
-    } catch (error) {
-      throw toStoreError(error)
-    }
   }
 }
