@@ -5,7 +5,7 @@ import type { Transition } from '../../src/actors/actor-role.js'
 import { firstStep, isIdle, nextStep } from '../../src/actors/step.js'
 import type { TurnEnd } from '../../src/actors/turn-end.js'
 import { PROMPTS_WAITING_MAX, TurnQueue } from '../../src/actors/turn-queue.js'
-import type { RunContext } from '../../src/machines/run/run.context.js'
+import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { plainPolicy } from '../support/policy.js'
 
