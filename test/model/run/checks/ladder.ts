@@ -15,13 +15,10 @@ import type { RunCheck } from './check.js'
 
 const isTreeThere = ({ world }: RunNode): boolean => ['starting', 'up', 'members'].includes(world.execution)
 
-/** The agent is asked to end where its work is over, and again after a pause. */
+/** The agent is asked to end where its work is over. */
 const finishingEffects = ({ before, after }: RunEdge): { type: string; params: unknown }[] => {
-  if (after.work !== 'open.finishing') return []
-  const isBegun =
-    before.work !== 'open.finishing' || (before.process === 'frozen' && after.process === 'alive')
-  const { executionAttempt: attempt } = after.context
-  return isBegun ? [{ type: 'process.ask', params: { attempt } }] : []
+  if (after.work !== 'open.finishing' || before.work === 'open.finishing') return []
+  return [{ type: 'process.ask', params: { attempt: after.context.executionAttempt } }]
 }
 
 /** The effects by which the process region enters `to`, from the contract. */
