@@ -55,7 +55,13 @@ export const layers = [
   {
     folder: 'src/adapters',
     roomPerSubfolder: true,
-    values: ['src/actors/ports.ts', 'src/actors/store.ports.ts', 'src/errors.ts'],
+    values: [
+      'src/actors/ports.ts',
+      'src/actors/store.ports.ts',
+      'src/actors/job.ports.ts',
+      'src/actors/workspace.ports.ts',
+      'src/errors.ts',
+    ],
     types: ['src/machines'],
     packages: 'any',
     forbidden: [],

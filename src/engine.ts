@@ -7,20 +7,23 @@ import { uuidv7 } from 'uuidv7'
 import { Elsewheres } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
-import type { LogPort, ProcessPort } from './actors/ports.js'
-import type { EngineRow } from './actors/store.ports.js'
+import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
+import type { EngineRow, StorePort } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
+import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import { parseOptions } from './option-types.js'
-import { closeOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
-import type { CloseOptions, Scope, StopOptions } from './options.js'
+import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
+import type { FreezeMode } from './machines/stop-order/stop-order.context.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
+import { Presence } from './presence.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
 import { parseRunSpec } from './run-spec.js'
@@ -48,10 +51,29 @@ export interface EngineParts {
   readonly row: EngineRow
 }
 
+/** What the jobs need of the engine that works them. */
+export interface EngineSeam {
+  readonly engineId: string
+  readonly store: StorePort
+  readonly clock: Clock
+  readonly logger: Logger
+  /** The run ids under which this engine claims jobs now, whichever of its queues does. */
+  readonly claims: Set<string>
+  /** Starts a run of a job: both are recorded together, or neither. `refused` when the job is not claimed for it. */
+  readonly start: (spec: RunSpec, jobId: string) => Promise<Run>
+  /** R5: whether an engine is provably dead, or has closed. */
+  readonly isGone: (engineId: string) => Promise<boolean>
+  readonly isClosing: () => boolean
+  /** Of an engine that is closing: the runs that are left when it has. */
+  readonly closed: () => Promise<{ readonly left: readonly string[] }>
+}
+
 const HEARTBEAT_MS = 5_000
 
 export class Engine {
   readonly id: string
+  /** Whether a person uses this machine: then the runs of this engine stand still (O16). */
+  readonly presence: Presence
   readonly #parts: EngineParts
   readonly #registry: RegistryActor
   readonly #elsewhere: Elsewheres
@@ -61,6 +83,7 @@ export class Engine {
   readonly #listeners = new Set<(event: RunEventOut) => unknown>()
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
+  readonly #claims = new Set<string>()
   #closed: Promise<{ readonly left: readonly string[] }> | null = null
   #cancelHeartbeat: () => void = () => undefined
 
@@ -95,12 +118,30 @@ export class Engine {
       {
         engine: row,
         newId: uuidv7,
-        findElsewhere: (scope) => this.#elsewhere.find(scope),
+        findElsewhere: (call) => this.#elsewhere.find(call),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
     )
+    this.presence = new Presence(host, () => this.#registry.runs.values())
     this.#filed = new FiledOrders(host, (filed) => this.#registry.serve(filed))
+  }
+
+  /** @internal What the jobs are built on. */
+  get seam(): EngineSeam {
+    this.#assertNotClosed('jobs')
+    const { host } = this.#parts
+    return {
+      engineId: this.id,
+      store: host.store,
+      clock: host.clock,
+      logger: host.logger,
+      claims: this.#claims,
+      start: (spec, jobId) => this.#start(spec, jobId),
+      isGone: (engineId) => this.#elsewhere.isGone(engineId),
+      isClosing: () => this.#closed !== null,
+      closed: async () => (await this.#closed) ?? { left: [] },
+    }
   }
 
   /** @internal Recovery comes before anything is admitted. */
@@ -126,9 +167,15 @@ export class Engine {
   /**
    * Records and admits a run. Resolves when it is on record (not when it has launched); nothing is spawned before that.
    *
-   * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is half-done then.
+   * @throws `invalid-option`, `run-exists`, `scope-stopped`, `engine-closing`, `store-unavailable`. Nothing is launched then. After
+   *   `store-unavailable` the run may be on record all the same, where the store's answer was lost: it is interrupted as soon as that is
+   *   known, and its id is used.
    */
   async start(spec: RunSpec): Promise<Run> {
+    return this.#start(spec, null)
+  }
+
+  async #start(spec: RunSpec, job: string | null): Promise<Run> {
     const parsed = parseRunSpec(spec)
     const runId = parsed.id ?? uuidv7()
     const { session, task, labels } = parsed
@@ -138,8 +185,9 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
-    const run = this.#factory.fromSpec(runId, parsed)
+    const run = this.#factory.fromSpec(runId, parsed, job)
     this.#hold(run)
+    this.presence.admit(run)
     try {
       await this.#begin(run)
     } catch (error) {
@@ -178,6 +226,22 @@ export class Engine {
       timeoutMs,
     })
     return signal === undefined ? receipt : abortable(receipt, signal)
+  }
+
+  /**
+   * Pauses what a scope holds in the user's name (O4), whoever holds it: here, or in another living engine over the same store.
+   *
+   * @returns a receipt, when every run has answered or at `timeoutMs`: `confirmed` where every tree was seen frozen, `unconfirmed` where
+   *   one is not (yet), with what still runs as `survivors`; a run that is being ended, or whose engine died, is `refused`.
+   * @throws `invalid-option`; `unknown-run`.
+   */
+  pause(scope: Scope, options: FreezeOrderOptions = {}): Promise<StopReceipt> {
+    return this.#orderFreeze('pause', scope, options)
+  }
+
+  /** Resumes what a scope holds in the user's name, also what presence has frozen (O4). Answers and throws as `pause` does. */
+  resume(scope: Scope, options: FreezeOrderOptions = {}): Promise<StopReceipt> {
+    return this.#orderFreeze('resume', scope, options)
   }
 
   /** K20: what is still running, or not proven gone, in this engine. */
@@ -257,7 +321,10 @@ export class Engine {
     deadlineMs: number,
   ): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
+    this.presence.close()
     const left = await this.#registry.close(runs, deadlineMs)
+    // O10: nobody would ever continue a run that is left frozen.
+    await thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: host.commitDeadlineMs })
     this.#cancelHeartbeat()
     // Runs that are left owe answers that will not come.
     await this.#filed.close(left.length > 0 ? 0 : host.commitDeadlineMs)
@@ -269,8 +336,22 @@ export class Engine {
     return { left }
   }
 
+  async #orderFreeze(mode: FreezeMode, scope: Scope, options: FreezeOrderOptions): Promise<StopReceipt> {
+    const { reason, by, timeoutMs } = parseOptions(freezeOrderOptionsSchema, options, mode)
+    const checked = parseOptions(scopeSchema, scope, `${mode}: scope`)
+    this.#assertNotClosed(mode)
+    return this.#registry.stop(toStopScope(checked), {
+      mode,
+      force: false,
+      reason,
+      by,
+      isFenced: false,
+      timeoutMs,
+    })
+  }
+
   #handle(run: RunActor): Run {
-    return new Run(run, (runId, mode, options: EndOptions) =>
+    return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
       this.stop({ run: runId }, { ...options, mode, fence: false }),
     )
   }
@@ -288,15 +369,39 @@ export class Engine {
   }
 
   async #begin(run: RunActor): Promise<void> {
-    let begun = await run.begin()
+    const recordedLate = (): void => void this.#endLate(run.id)
+    let begun = await run.begin(recordedLate)
     // A fence whose engine died holds nobody up.
-    if (begun === 'fenced' && (await this.#elsewhere.abandonOrdersOfTheDead())) begun = await run.begin()
+    if (begun === 'fenced' && (await this.#elsewhere.abandonOrdersOfTheDead()))
+      begun = await run.begin(recordedLate)
     if (begun === 'exists') throw this.#exists(run.id)
     if (begun === 'fenced') {
       throw new RunwardenError('scope-stopped', `run ${run.id}: a stop order covers its scope`)
     }
+    if (begun === 'unclaimed') {
+      throw new RunwardenError('refused', `run ${run.id}: job ${String(run.row.job)} is not claimed for it`)
+    }
     if (begun !== 'applied')
       throw new RunwardenError('store-unavailable', `run ${run.id} could not be recorded`)
+  }
+
+  /** `start` was answered `store-unavailable`, and the run is on record after all: it must not stay open with nobody at work on it. */
+  async #endLate(runId: string): Promise<void> {
+    const { logger } = this.#parts.host
+    try {
+      const run = await this.#elsewhere.reclaim(runId)
+      await run?.post({
+        type: 'run.interrupt',
+        by: 'engine',
+        reason: 'it was recorded too late',
+        force: false,
+      })
+    } catch (error) {
+      logger.error(
+        { run: runId, error: messageOf(error) },
+        'a run that was recorded too late waits for a stop',
+      )
+    }
   }
 
   #hold(run: RunActor): void {

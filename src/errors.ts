@@ -7,7 +7,11 @@ export type RunwardenErrorCode =
   | 'run-exists'
   /** No run of that id is in the store. */
   | 'unknown-run'
-  /** The run is in a state in which the call makes no sense; the message says which. */
+  /** The id is already used by another job in this store. */
+  | 'job-exists'
+  /** No job of that id is in the store. */
+  | 'unknown-job'
+  /** The run or job is in a state in which the call makes no sense; the message says which. */
   | 'refused'
   /** The engine is closing or closed. */
   | 'engine-closing'

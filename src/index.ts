@@ -3,8 +3,17 @@ export { createEngine, openRecords } from './open-engine.js'
 export type { EngineOptions } from './open-engine.js'
 export type { Engine, LiveExecution } from './engine.js'
 export type { EndOptions, EventOptions, Run } from './run.js'
-export type { CloseOptions, Scope, StopOptions } from './options.js'
+export type {
+  CloseOptions,
+  FreezeOrderOptions,
+  PauseOptions,
+  PresenceSourceOptions,
+  Scope,
+  StopOptions,
+} from './options.js'
 export type { RunSpec } from './run-spec.js'
+export type { Presence, PresenceReceipt, PresenceSource } from './presence.js'
+export type { PauseAnswer } from './actors/freezing.js'
 export { RunwardenError } from './errors.js'
 export type { RunwardenErrorCode } from './errors.js'
 export type { Records, RegionStates, RunHistory, RunQuery, RunSummary, TransitionRecord } from './records.js'
@@ -12,12 +21,13 @@ export type { StopReceipt } from './actors/stop-call.js'
 export type { StopLine } from './machines/stop-order/stop-order.context.js'
 export type { Gone, RunEventOut, RunEvents } from './actors/run-events.js'
 export type { RunActivity } from './actors/run-turns.js'
-export type { RunState } from './actors/run-state.js'
+export type { FreezeState, RunState } from './actors/run-state.js'
 export type { TurnEnd } from './actors/turn-end.js'
 export type {
   Cancellation,
   Evidence,
   EvidenceKind,
+  FreezeOwner,
   Intent,
   Outcome,
   OutcomeStatus,

@@ -5,17 +5,21 @@ import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
 import { GroupCommit } from './actors/group-commit.js'
+import { jobChart } from './actors/job-step.js'
 import type { Clock, Logger, ProcessPort } from './actors/ports.js'
 import type { SpoolPort, StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createLogFiles } from './adapters/process/log-files.js'
 import { createProcessPort } from './adapters/process/process-port.js'
+import { inOurTerms } from './adapters/store/in-our-terms.js'
 import { KyselyStore } from './adapters/store/kysely-store.js'
 import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
 import type { Database, Db } from './adapters/store/schema.js'
 import { toStoreError } from './adapters/store/errors.js'
 import { createSpool } from './adapters/store/spool.js'
+import { openPostgres } from './adapters/store/postgres.js'
+import { isPostgresUrl, withoutCredentials } from './adapters/store/postgres-url.js'
 import { openSqlite } from './adapters/store/sqlite.js'
 import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
@@ -23,12 +27,16 @@ import { isInScope } from './machines/registry/registry.machine.js'
 import { absolute, parseOptions } from './option-types.js'
 import { engineOptionsSchema } from './options.js'
 import type { ParsedEngineOptions } from './options.js'
+import { placesOf } from './places.js'
 import { Records } from './records.js'
 import { VERSION } from './version.js'
 
 /** How to open an engine. Exactly one of `database`, `dialect` and `kysely` names the store. */
 export interface EngineOptions {
-  /** A path, or `:memory:`. A new file is made with mode 0600; its folder must exist. */
+  /**
+   * A path, or `:memory:`: a new file is made with mode 0600, its folder must exist. Or `postgres://…`, with the parameters that the
+   * package `pg` knows; the database must exist, its schema is migrated.
+   */
   readonly database?: string
   /** A Kysely dialect of the host's; the schema is migrated, and the connection closed with the engine. */
   readonly dialect?: Dialect
@@ -39,6 +47,8 @@ export interface EngineOptions {
   readonly containment?: { readonly prefer?: Tier; readonly atLeast?: Tier }
   readonly recover?: 'interrupt' | false
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
+  /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
+  readonly spool?: false | { readonly directory: string }
   readonly commitDeadlineMs?: number
   readonly logger?: Logger
 }
@@ -66,13 +76,18 @@ const guarded = (logger: Logger): Logger => {
   return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') }
 }
 
-const storeOver = (db: Db, isSqlite: boolean, close: () => Promise<void>): StorePort =>
-  new KyselyStore(db, {
-    isInScope: (scope, run) =>
-      isInScope(scope, { ...run, session: run.session ?? undefined, task: run.task ?? undefined }),
-    hasDataVersion: isSqlite,
-    close,
-  })
+const storeOver = (
+  db: Db,
+  options: Pick<ConstructorParameters<typeof KyselyStore>[1], 'hasDataVersion' | 'openHints' | 'close'>,
+): StorePort =>
+  inOurTerms(
+    new KyselyStore(db, {
+      isInScope: (scope, run) =>
+        isInScope(scope, { ...run, session: run.session ?? undefined, task: run.task ?? undefined }),
+      jobChart,
+      ...options,
+    }),
+  )
 
 const assertMigrated = async (db: Db): Promise<void> => {
   const version = await readSchemaVersion(db)
@@ -83,8 +98,11 @@ const assertMigrated = async (db: Db): Promise<void> => {
   )
 }
 
-/** Opens the store that the options name, and no other. */
-export const openStore = async (options: ParsedEngineOptions): Promise<StorePort> => {
+/** Opens the store that the options name, and no other. With `mayMake: false` an empty database on a server stays empty. */
+export const openStore = async (
+  options: ParsedEngineOptions,
+  { mayMake } = { mayMake: true },
+): Promise<StorePort> => {
   const { database, dialect, kysely } = options
   const given = Object.entries({ database, dialect, kysely }).filter(([, value]) => value !== undefined)
   if (given.length !== 1) {
@@ -93,30 +111,37 @@ export const openStore = async (options: ParsedEngineOptions): Promise<StorePort
       `createEngine: exactly one of the options database, dialect and kysely must be given, got ${given.length === 0 ? 'none' : given.map(([name]) => name).join(' and ')}`,
     )
   }
+  if (database !== undefined && isPostgresUrl(database)) {
+    const { db, ...rest } = await openPostgres(database, { mayMake })
+    return storeOver(db, { hasDataVersion: false, ...rest })
+  }
   if (database !== undefined) {
     const { db, close } = await openSqlite(database)
-    return storeOver(db, true, close)
+    return storeOver(db, { hasDataVersion: true, close })
   }
   if (dialect !== undefined) {
     const db: Db = new Kysely<Database>({ dialect: dialect as Dialect })
     if ((await readSchemaVersion(db)) < SCHEMA_VERSION) await migrate(db, { isInTransaction: false })
     await assertMigrated(db)
-    return storeOver(db, false, () => db.destroy())
+    return storeOver(db, { hasDataVersion: false, close: () => db.destroy() })
   }
   const db = kysely as Db
   await assertMigrated(db)
-  return storeOver(db, false, () => Promise.resolve())
+  return storeOver(db, { hasDataVersion: false, close: () => Promise.resolve() })
 }
+
+const isPath = (database: string | undefined): database is string =>
+  database !== undefined && database !== ':memory:' && !isPostgresUrl(database)
 
 /** What is recorded of places must mean the same from another folder. */
 const withAbsolutePath = (options: ParsedEngineOptions): ParsedEngineOptions =>
-  options.database === undefined || options.database === ':memory:'
-    ? options
-    : { ...options, database: absolute(options.database) }
+  isPath(options.database) ? { ...options, database: absolute(options.database) } : options
 
-/** Beside a database file; a store without a path has no place of its own. */
-const besides = (database: string | undefined, suffix: string): string | null =>
-  database === undefined || database === ':memory:' ? null : `${database}-${suffix}`
+/** The store as an error may name it (L7). */
+const nameOf = (database: string | undefined): string =>
+  database === undefined
+    ? 'database of the host'
+    : `database ${isPostgresUrl(database) ? withoutCredentials(database) : database}`
 
 const TIERS: readonly Tier[] = ['group', 'group+marks', 'cgroup']
 
@@ -138,8 +163,7 @@ const chooseProcesses = ({ containment }: ParsedEngineOptions): ProcessPort => {
   return createProcessPort(prefer)
 }
 
-/** Which machine this is: process ids of another one mean nothing here. */
-const hostId = (): string => {
+const machineId = (): string => {
   try {
     return readFileSync('/etc/machine-id', 'utf8').trim() || hostname()
   } catch {
@@ -147,12 +171,27 @@ const hostId = (): string => {
   }
 }
 
-const replaySpools = async (store: StorePort, spool: SpoolPort, processes: ProcessPort): Promise<void> => {
+/**
+ * Which machine this is: process ids of another one mean nothing here. A file is shared by one machine. A server is not, and machines
+ * that were cloned have one machine id: there the name must be the same too, or one of them would take the other for its own former
+ * self, restarted since, with nothing of it alive (R5).
+ */
+const hostIdFor = (options: ParsedEngineOptions): string =>
+  isPath(options.database) ? machineId() : `${machineId()}/${hostname()}`
+
+/** The folder may be shared by machines, too. */
+const replaySpools = async (
+  store: StorePort,
+  spool: SpoolPort,
+  processes: ProcessPort,
+  hostId: string,
+): Promise<void> => {
   const engines = new Map((await store.listEngines()).map((engine) => [engine.id, engine]))
   await spool.drain(
     async (engineId) => {
       const engine = engines.get(engineId)
-      return engine !== undefined && (await processes.lookUp(engine.identity)) === 'gone'
+      if (engine?.hostId !== hostId) return false
+      return (await processes.lookUp(engine.identity)) === 'gone'
     },
     async (write) => {
       await store.commit([write], [])
@@ -169,10 +208,10 @@ export const openEngineOver = async (
 ): Promise<Engine> => {
   const logger = options.logger === undefined ? silent : guarded(options.logger as Logger)
   const id = uuidv7()
-  const spoolFolder = besides(options.database, 'spool')
-  const spool = spoolFolder === null ? null : createSpool(spoolFolder, id)
-  const { logs: logOptions, database, commitDeadlineMs } = options
-  const logRoot = logOptions === false ? null : (logOptions.directory ?? besides(database, 'logs'))
+  const hostId = hostIdFor(options)
+  const places = placesOf(options)
+  const spool = places.spool === null ? null : createSpool(places.spool, id)
+  const { logs: logOptions, commitDeadlineMs } = options
   const now = clock.wallMs()
   const engine = new Engine({
     host: {
@@ -185,18 +224,18 @@ export const openEngineOver = async (
       commitDeadlineMs,
     },
     processes,
-    logs: createLogFiles(logRoot, logOptions === false ? 1 : logOptions.maxBytes, logger),
+    logs: createLogFiles(places.logs, logOptions === false ? 1 : logOptions.maxBytes, logger),
     row: {
       id,
       identity: processes.self,
-      hostId: hostId(),
+      hostId,
       version: VERSION,
       startedAt: now,
       heartbeatAt: now,
       closedAt: null,
     },
   })
-  if (spool !== null) await replaySpools(store, spool, processes)
+  if (spool !== null) await replaySpools(store, spool, processes, hostId)
   try {
     await engine.open(options.recover)
     return engine
@@ -218,7 +257,7 @@ export const createEngine = async (options: EngineOptions): Promise<Engine> => {
     return await openEngineOver(store, parsed)
   } catch (error) {
     await store.close()
-    throw toStoreError(error, `database ${parsed.database ?? 'of the host'}`)
+    throw toStoreError(error, nameOf(parsed.database))
   }
 }
 
@@ -226,6 +265,6 @@ export const createEngine = async (options: EngineOptions): Promise<Engine> => {
 export const openRecords = async (
   options: Pick<EngineOptions, 'database' | 'dialect' | 'kysely'>,
 ): Promise<Records & AsyncDisposable> => {
-  const store = await openStore(parseOptions(engineOptionsSchema, options, 'openRecords'))
+  const store = await openStore(parseOptions(engineOptionsSchema, options, 'openRecords'), { mayMake: false })
   return Object.assign(new Records(store), { [Symbol.asyncDispose]: () => store.close() })
 }

@@ -51,11 +51,13 @@ export const unreserved = <T>() =>
 
 /** L7: these are never repeated in an error. */
 const SECRET = new Set(['env', 'command', 'stdin', 'prompt'])
+const CREDENTIALS = /\/\/[^/?#]*@/g
 
 const show = (path: string, value: unknown): string => {
   const [top] = path.split('.')
   if (top !== undefined && SECRET.has(top)) return ''
-  const text = typeof value === 'string' ? JSON.stringify(value) : String(value)
+  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value)
+  const text = shown.replaceAll(CREDENTIALS, '//…@')
   return `, got ${text.length > 80 ? `${text.slice(0, 77)}…` : text}`
 }
 

@@ -1,5 +1,6 @@
 /** Every option at the door but those of a run: its shape, its default. The schemas are the public types. */
 import * as v from 'valibot'
+import { isPostgresUrl } from './adapters/store/postgres-url.js'
 import { bytes, ms, name, noNul, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
@@ -9,11 +10,17 @@ const containmentSchema = v.strictObject({
   atLeast: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
 })
 
+/** `mysql://…` would otherwise be taken for a file in a folder `mysql:`. */
+const knownServer = v.check(
+  (database: string) => isPostgresUrl(database) || !/^[a-z][a-z0-9+.-]*:\/\//i.test(database),
+  'must be a path or begin with postgres://',
+)
+
 const anything = v.custom<object>((value) => typeof value === 'object' && value !== null)
 
 export const engineOptionsSchema = v.strictObject({
-  /** A path, or `:memory:`. Exactly one of `database`, `dialect` and `kysely`. */
-  database: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)),
+  /** A path, `:memory:`, or `postgres://…`. Exactly one of `database`, `dialect` and `kysely`. */
+  database: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul, knownServer)),
   /** A Kysely dialect; the schema is migrated. */
   dialect: v.optional(anything),
   /** The host's own Kysely instance, in which it has run the migrations; it is not closed. */
@@ -32,6 +39,13 @@ export const engineOptionsSchema = v.strictObject({
       }),
     ]),
     {},
+  ),
+  /**
+   * Where transitions of runs that are being ended are kept while the store does not answer. Default: beside a database file; for a
+   * PostgreSQL server below the user's state folder; nowhere for `dialect` and `kysely`.
+   */
+  spool: v.optional(
+    v.union([v.literal(false), v.strictObject({ directory: v.pipe(v.string(), v.nonEmpty(), noNul) })]),
   ),
   /** How long a stop waits for a store that does not answer before it goes ahead. Default 2 000 ms. */
   commitDeadlineMs: v.optional(ms, 2_000),
@@ -69,8 +83,8 @@ export const stopOptionsSchema = v.strictObject({
   mode: v.optional(v.picklist(['cancel', 'interrupt', 'terminate']), 'cancel'),
   /** KILL at once. Default false. */
   force: v.optional(v.boolean(), false),
-  reason: v.optional(v.string(), ''),
-  by: v.optional(v.string(), 'host'),
+  reason: v.optional(v.pipe(v.string(), noNul), ''),
+  by: v.optional(v.pipe(v.string(), noNul), 'host'),
   /** Refuse launches in the scope until the order settles. Default: true unless the scope names runs. */
   fence: v.optional(v.boolean()),
   /** When the receipt is given at the latest. Default: the longest ladder and 5 000 ms. */
@@ -89,3 +103,26 @@ export const closeOptionsSchema = v.strictObject({
 })
 
 export type CloseOptions = v.InferInput<typeof closeOptionsSchema>
+
+export const pauseOptionsSchema = v.strictObject({
+  /** When the answer is given at the latest; the pause or resumption goes on. Default 5 000 ms. */
+  timeoutMs: v.optional(ms, 5_000),
+})
+
+export const freezeOrderOptionsSchema = v.strictObject({
+  reason: v.optional(v.string(), ''),
+  by: v.optional(v.string(), 'host'),
+  /** When the receipt is given at the latest. Default: the longest ladder and 5 000 ms. */
+  timeoutMs: v.optional(ms),
+})
+
+export type FreezeOrderOptions = v.InferInput<typeof freezeOrderOptionsSchema>
+
+export type PauseOptions = v.InferInput<typeof pauseOptionsSchema>
+
+export const presenceSourceOptionsSchema = v.strictObject({
+  /** How long nobody must be there before runs go on. Default 30 000 ms. */
+  idleAfterMs: v.optional(ms, 30_000),
+})
+
+export type PresenceSourceOptions = v.InferInput<typeof presenceSourceOptionsSchema>

@@ -5,6 +5,7 @@
  */
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
+import { limitOutput } from './actors/output-limit.js'
 import { RunActor } from './actors/run.actor.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
@@ -15,8 +16,10 @@ import { absolute } from './option-types.js'
 import { watchdogDefaults } from './run-spec.js'
 import type { ParsedRunSpec } from './run-spec.js'
 
+/** O3: fixed, unless the run's driver declares its own. */
+const TERM_GRACE_MS = 5_000
+
 const DEFAULTS = {
-  pauseGraceMs: 900_000,
   exitGraceMs: 10_000,
   finalizeDeadlineMs: 30_000,
 }
@@ -32,8 +35,13 @@ const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   hasFinalize: false,
   hasDeliver: false,
   askGraceMs: spec.stop.askGraceMs ?? 0,
-  termGraceMs: spec.stop.termGraceMs,
+  termGraceMs: spec.stop.termGraceMs ?? TERM_GRACE_MS,
+  termGraceReason: spec.stop.termGraceReason ?? null,
   killGraceMs: spec.stop.killGraceMs,
+  pauseGraceMs: spec.stop.pauseGraceMs,
+  isForeground: spec.foreground,
+  timeoutMs: spec.limits.timeoutMs ?? null,
+  maxOutputBytes: spec.limits.maxOutputBytes ?? null,
 })
 
 const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
@@ -64,7 +72,7 @@ export class RunFactory {
     this.#parts = parts
   }
 
-  fromSpec(runId: string, spec: ParsedRunSpec): RunActor {
+  fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
     const here = process.cwd()
     const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
@@ -83,9 +91,10 @@ export class RunFactory {
       // L7: the program only.
       program: spec.command[0] ?? '',
       protocol: spec.protocol.name,
+      job,
       createdAt: this.#parts.host.clock.wallMs(),
     }
-    return new RunActor(
+    const run = new RunActor(
       row,
       {
         ...this.#environment(policyOf(spec)),
@@ -97,6 +106,8 @@ export class RunFactory {
       },
       this.#parts.host,
     )
+    limitOutput(run)
+    return run
   }
 
   /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */

@@ -33,13 +33,30 @@ const environment = v.pipe(
 
 const stdin = v.union([v.string(), v.strictObject({ text: v.string() }), v.instance(Readable)])
 
-const stop = v.strictObject({
-  /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms. */
-  termGraceMs: v.optional(ms, 5_000),
-  /** Time for KILL to empty the tree before the run is called `unconfirmed`. Default 2 000 ms. */
-  killGraceMs: v.optional(ms, 2_000),
-  /** Close stdin first and wait this long before TERM. Default: not asked. */
-  askGraceMs: v.optional(ms),
+const stop = v.pipe(
+  v.strictObject({
+    /** Wait between TERM and KILL, for the whole tree. Default 5 000 ms; a value given is the run's own declaration (O3). */
+    termGraceMs: v.optional(ms),
+    /** Time for KILL to empty the tree before the run is called `unconfirmed`. Default 2 000 ms. */
+    killGraceMs: v.optional(ms, 2_000),
+    /** O3: why `termGraceMs` is what it is, for the record. Only together with it. */
+    termGraceReason: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'))),
+    /** Close stdin first and wait this long before TERM. Default: not asked. */
+    askGraceMs: v.optional(ms),
+    /** How long a run may stay paused before it is interrupted. Default 900 000 ms. */
+    pauseGraceMs: v.optional(ms, 900_000),
+  }),
+  v.check(
+    ({ termGraceMs, termGraceReason }) => termGraceReason === undefined || termGraceMs !== undefined,
+    'must give termGraceMs with its termGraceReason',
+  ),
+)
+
+const limits = v.strictObject({
+  /** Wall time from the first launch, over all attempts; time spent frozen is not counted (O7). */
+  timeoutMs: v.optional(v.pipe(ms, v.minValue(1, 'must be at least 1'))),
+  /** Of stdout and stderr together, over all attempts. */
+  maxOutputBytes: v.optional(bytes),
 })
 
 /** A time that silence may take, or `false`: for ever, which is null within. */
@@ -123,6 +140,10 @@ export const runSpecSchema = v.strictObject({
     {},
   ),
   stop: v.optional(stop, {}),
+  /** What the run may use; past it, it is interrupted with a reason that names the limit. Default: no limits. */
+  limits: v.optional(limits, {}),
+  /** A run that a person in front of the machine waits for: `engine.presence` does not freeze it. Default false. */
+  foreground: v.optional(v.boolean(), false),
   output: v.optional(
     v.strictObject({
       /** Longer lines are truncated and marked. Default 8 MiB. */

@@ -1,5 +1,8 @@
 /** The handle on one run that a host holds. Everything it does goes through the engine's registry. */
 import type { Outcome } from './machines/run/run.context.js'
+import type { Clock } from './actors/ports.js'
+import { pauseRun, resumeRun } from './actors/freezing.js'
+import type { PauseAnswer } from './actors/freezing.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import type { Gone, OutputForm, RunEvents } from './actors/run-events.js'
 import type { RunActor } from './actors/run.actor.js'
@@ -7,7 +10,8 @@ import type { RunState } from './actors/run-state.js'
 import type { RunActivity } from './actors/run-turns.js'
 import type { TurnEnd } from './actors/turn-end.js'
 import { parseOptions } from './option-types.js'
-import type { StopOptions } from './options.js'
+import { pauseOptionsSchema } from './options.js'
+import type { PauseOptions, StopOptions } from './options.js'
 import { promptSchema } from './run-spec.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
@@ -20,14 +24,17 @@ export interface EventOptions {
 
 export class Run {
   readonly #actor: RunActor
+  readonly #clock: Clock
   readonly #end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>
 
   /** @internal */
   constructor(
     actor: RunActor,
+    clock: Clock,
     end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>,
   ) {
     this.#actor = actor
+    this.#clock = clock
     this.#end = end
   }
 
@@ -118,6 +125,31 @@ export class Run {
   async finish(): Promise<Outcome> {
     this.#actor.turns.finish()
     return this.outcome
+  }
+
+  /**
+   * Freezes every process of the run (O1), in the user's name: only a resumption by the user lifts it. A run that is not launched yet is
+   * frozen as soon as it is (O8). When `stop.pauseGraceMs` passes before it is resumed, the run is interrupted (O2). Repeated calls join.
+   *
+   * @returns how far the freeze is: proven, or incomplete with what still runs, or pending.
+   * @throws `refused`, naming the reason: the run is being ended, or over; also when it ended or was resumed during the wait.
+   *   `store-unavailable`: it could not be recorded, and nothing is frozen.
+   */
+  async pause(options: PauseOptions = {}): Promise<PauseAnswer> {
+    const { timeoutMs } = parseOptions(pauseOptionsSchema, options, 'pause')
+    return pauseRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
+  }
+
+  /**
+   * Continues what `pause` or the presence of a person froze, whoever froze it (O4). Processes that had stopped by themselves stay so. A
+   * run that is not paused is left as it is.
+   *
+   * @throws `refused`, naming the reason, when the run is being ended, or over: also when the grace window's end came first (O5).
+   *   `store-unavailable`: it could not be recorded.
+   */
+  async resume(options: PauseOptions = {}): Promise<void> {
+    const { timeoutMs } = parseOptions(pauseOptionsSchema, options, 'resume')
+    await resumeRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
   }
 
   /** Ends the run for good. The intent is in force when the call returns its promise (P1). */

@@ -30,6 +30,10 @@ export const charts = [
     name: 'registry',
     load: async (from) => ({ machine: (await from('registry/registry.machine.js')).registryMachine }),
   },
+  {
+    name: 'job',
+    load: async (from) => ({ machine: (await from('job/job.machine.js')).jobMachine }),
+  },
 ]
 
 /** @param {string} name */

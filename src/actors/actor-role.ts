@@ -32,6 +32,8 @@ export interface ActorRole {
   isAutomatic(event: AnyEventObject): boolean
   /** Whether transitions of this snapshot may go ahead of a store that does not answer: the actor is being ended. */
   mayRunAhead(snapshot: AnyMachineSnapshot): boolean
+  /** O7: whether a timer's time stands still in this snapshot. Pure. Without it none does. */
+  standsStill?(snapshot: AnyMachineSnapshot, timerId: string): boolean
   /** Adds what only the moment of taking can know (K4). Pure otherwise. */
   stamp(event: AnyEventObject): AnyEventObject
   /** One word for the journal's from and to. */
@@ -59,4 +61,4 @@ export interface HostServices {
   readonly commitDeadlineMs: number
 }
 
-export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced'
+export type Posted = 'applied' | 'ignored' | 'unrecorded' | 'disowned' | 'exists' | 'fenced' | 'unclaimed'

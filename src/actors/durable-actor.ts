@@ -14,7 +14,8 @@ import { Mailbox } from './mailbox.js'
 import { dehydrate, firstStep, hydrate, isIdle, nextStep } from './step.js'
 import type { Step } from './step.js'
 import type { ActorWrite, CommitVerdict, TimerRow } from './store.ports.js'
-import { Timers } from './timers.js'
+import { commitFirst, loadActor } from './store-waits.js'
+import { Timers, stillnessIn } from './timers.js'
 
 interface Letter {
   readonly event: AnyEventObject
@@ -34,6 +35,7 @@ export class DurableActor {
   #isWorking = false
   #isStopped = false
   #intentArrived: () => void = () => undefined
+  #recordedLate: () => void = () => undefined
 
   constructor(id: string, role: ActorRole, host: HostServices) {
     this.id = id
@@ -64,8 +66,12 @@ export class DurableActor {
     return this.#timers.rows()
   }
 
-  /** Creates the actor in the store. Nothing of it is recorded unless the result is `applied`; rejects when the store does not answer. */
-  async begin(input: unknown): Promise<Posted> {
+  /**
+   * Creates the actor in the store. Rejects when the store does not answer in time; `recordedLate` is called if the actor turns out to
+   * be on record after that, where nothing acts for it. With any other result than `applied`, and without that call, nothing is recorded.
+   */
+  async begin(input: unknown, recordedLate: () => void = () => undefined): Promise<Posted> {
+    this.#recordedLate = recordedLate
     const step = firstStep(this.#role.machine, input)
     const event = { type: `${this.#role.kind}.accepted`, at: this.#host.clock.wallMs() }
     const result = await this.#apply(event, null, step)
@@ -77,7 +83,7 @@ export class DurableActor {
   resume(stored: { readonly snapshot: string; readonly rev: number }, timers: readonly TimerRow[]): void {
     this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
     this.#rev = stored.rev
-    this.#timers.resume(timers)
+    this.#timers.resume(timers, stillnessIn(this.#role, this.#snapshot))
     this.#pump()
   }
 
@@ -166,7 +172,12 @@ export class DurableActor {
       after: step.snapshot,
       effects: step.effects,
     }
-    const timersSet = step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at))
+    const standsStill = stillnessIn(this.#role, step.snapshot)
+    const isReplaced = new Set([...step.timersCleared, ...step.timersSet.map(({ id }) => id)])
+    const timersSet = [
+      ...step.timersSet.map((timer) => this.#timers.prepare(timer, String(rev), at)),
+      ...this.#timers.turned(standsStill, String(rev), at).filter(({ id }) => !isReplaced.has(id)),
+    ]
     const write: ActorWrite = {
       kind: this.#role.kind,
       actor: this.id,
@@ -192,12 +203,12 @@ export class DurableActor {
       rows: this.#role.rows(transition),
     }
     const verdict = await this.#commit(write, event, isStill)
-    const found = verdict === 'stale' ? await this.#reload(write) : verdict
+    const found = verdict === 'stale' ? await this.#reload() : verdict
     if (found !== 'committed') return found
     this.#snapshot = step.snapshot
     this.#rev = rev
     for (const id of step.timersCleared) this.#timers.forget(id)
-    for (const timer of timersSet) this.#timers.arm(timer)
+    for (const timer of timersSet) this.#timers.arm(timer, standsStill)
     // INV-1: the effects start here, after the commit has returned, and nowhere else.
     this.#role.committed(transition)
     return 'applied'
@@ -209,19 +220,19 @@ export class DurableActor {
     isStill?: () => boolean,
   ): Promise<CommitVerdict | 'unrecorded'> {
     const { commits } = this.#host
-    // K7: what cannot be recorded does not act; the watchdog asks again. A run that cannot be recorded does not begin.
-    if (this.#role.isAutomatic(event)) {
-      return commits.submit(write, 0, isStill).catch(() => 'unrecorded' as const)
-    }
-    if (write.expectedRev === null) return commits.submit(write, this.#host.commitDeadlineMs)
-    const durable = commits.submit(write)
+    if (write.expectedRev === null) return commitFirst(this.#host, write, this.#recordedLate)
+    // K7: what cannot be recorded does not act; the watchdog asks again.
+    const isGuess = this.#role.isAutomatic(event)
+    const durable = isGuess
+      ? commits.submit(write, 0, isStill).catch(() => 'unrecorded' as const)
+      : commits.submit(write)
     const ahead = this.#runAhead(write, event)
     const verdict = await Promise.race([durable, ahead.taken])
     ahead.cancel()
     if (verdict === 'spooled') {
       durable.then(
         (late) => {
-          if (late === 'stale') void this.#reload(write)
+          if (late === 'stale') void this.#reload()
         },
         (error: unknown) => {
           this.#host.logger.error(
@@ -237,14 +248,17 @@ export class DurableActor {
 
   /**
    * An operator must be able to stop a process while the store does not answer: past the deadline the write goes to the spool and the
-   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them.
+   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them; so does the engine's own
+   * guess, which is given up for the intent unless it may be on record already.
    */
   #runAhead(write: ActorWrite, event: AnyEventObject): { taken: Promise<'spooled'>; cancel: () => void } {
     const { clock, commits, commitDeadlineMs, spool, logger } = this.#host
     let cancel = (): void => undefined
     const taken = new Promise<'spooled'>((resolve) => {
       const start = (): void => {
+        if (this.#role.isAutomatic(event)) commits.withdraw(write)
         cancel = clock.after(commits.isDegraded ? 0 : commitDeadlineMs, () => {
+          commits.keep(write)
           void (spool?.append(write) ?? Promise.resolve())
             .catch((error: unknown) => {
               logger.error({ actor: this.id, error: messageOf(error) }, 'the spool did not take a transition')
@@ -269,16 +283,14 @@ export class DurableActor {
   }
 
   /** S3: another revision or owner stands. Take what is there, or let go. */
-  async #reload(write: ActorWrite): Promise<'committed' | 'reloaded' | 'disowned'> {
-    const stored = await this.#host.store.loadActor(this.#role.kind, this.id)
+  async #reload(): Promise<'reloaded' | 'disowned'> {
+    const stored = await loadActor(this.#host, this.#role.kind, this.id)
     if (stored?.owner !== this.#host.engineId) {
       this.#host.logger.warn({ actor: this.id, owner: stored?.owner }, 'another engine owns this actor now')
       this.stop()
       this.#role.disowned()
       return 'disowned'
     }
-    // A commit whose answer was lost is in the store after all.
-    if (stored.rev === write.rev && stored.snapshot === write.snapshot) return 'committed'
     this.#snapshot = hydrate(this.#role.machine, stored.snapshot)
     this.#rev = stored.rev
     return 'reloaded'

@@ -7,7 +7,8 @@
  */
 import { messageOf } from '../errors.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
-import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
+import type { StopLine } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
@@ -78,6 +79,14 @@ const refusedLine = (run: StoredRun): StopLine => ({
   error: unknownVersion(run),
 })
 
+/** Nobody is there to pause it, or to end its window: it is for a stop, or for the next engine. */
+const orphanLine = (run: StoredRun): StopLine => ({
+  ...doneLine(run),
+  status: 'refused',
+  isLive: true,
+  error: 'the engine that ran it died: it can only be stopped',
+})
+
 export class Elsewheres {
   readonly #options: ElsewhereOptions
 
@@ -85,8 +94,11 @@ export class Elsewheres {
     this.#options = options
   }
 
-  /** What a scope holds besides what is held here. Rejects when the store cannot be read (K15). */
-  async find(scope: StopScope): Promise<Elsewhere> {
+  /** What an order's scope holds besides what is held here. Rejects when the store cannot be read (K15). */
+  async find({ scope, input, isRecorded }: StopCall): Promise<Elsewhere> {
+    const { mode } = input
+    // K17: unless the fence is on record first, another engine may launch what this does not find.
+    if (input.isFenced) await isRecorded
     const { host, isHeld } = this.#options
     const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
     const strangers = stored.filter(({ row }) => !isHeld(row.id))
@@ -99,7 +111,11 @@ export class Elsewheres {
         answered.push(refusedLine(run))
         continue
       }
-      const taken = await this.#takeOver(run, engines)
+      if (isFreezeMode(mode) && (await this.#judge(engines.get(run.owner))) === 'gone') {
+        answered.push(orphanLine(run))
+        continue
+      }
+      const taken = isFreezeMode(mode) ? null : await this.#takeOver(run, engines)
       if (taken === null) owned.push({ runId: run.row.id, work: 'open', owner: run.owner })
       else takenOver.push(taken)
     }
@@ -119,6 +135,12 @@ export class Elsewheres {
       if (run !== null) taken.push(run)
     }
     return taken
+  }
+
+  /** A run of this engine's own that it does not hold: on record when nobody reckoned with it any more. */
+  async reclaim(runId: string): Promise<RunActor | null> {
+    const stored = await this.#options.host.store.loadRun(runId)
+    return stored?.owner === this.#options.host.engineId ? this.#takeOver(stored, new Map()) : null
   }
 
   /** Orders whose engine died with them fence nothing any more. True when one was lifted. */
@@ -168,7 +190,13 @@ export class Elsewheres {
     const engines = await this.#engines()
     for (const [runId] of [...call.awaited]) {
       const stored = await this.#options.host.store.loadRun(runId)
-      const run = stored === null ? null : await this.#takeOver(stored, engines)
+      if (stored === null) continue
+      if (isFreezeMode(call.input.mode)) {
+        if ((await this.#judge(engines.get(stored.owner))) === 'gone')
+          call.answeredElsewhere(orphanLine(stored))
+        continue
+      }
+      const run = await this.#takeOver(stored, engines)
       if (run !== null) call.tell(run)
     }
   }
@@ -176,6 +204,10 @@ export class Elsewheres {
   async #engines(): Promise<ReadonlyMap<string, EngineRow>> {
     const rows = await this.#options.host.store.listEngines()
     return new Map(rows.map((row) => [row.id, row]))
+  }
+
+  async isGone(engineId: string): Promise<boolean> {
+    return (await this.#judge((await this.#engines()).get(engineId))) === 'gone'
   }
 
   /** R5: an engine that closed has given its runs up; one that cannot be judged keeps them. */
@@ -245,7 +277,8 @@ export class Elsewheres {
         processActor.kill(run.policy.killGraceMs)
         break
       case 'frozen':
-        await processActor.freeze()
+        // Not waited for: others are to be taken up, and what ends this one ends the freeze.
+        void processActor.freeze({ isTakenUp: true })
         break
       default:
         break

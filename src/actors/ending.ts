@@ -1,10 +1,13 @@
 /**
- * The ending of one run on behalf of one order: the intent is given, and its answer awaited.
+ * The ending of one run on behalf of one order, or its pause: the command is given, and its answer awaited.
  *
  * Invariants: INV-3 (a settled run is terminated without a word on its outcome), INV-5 (`confirmed` only from the process region), K14, P7.
  */
+import { messageOf } from '../errors.js'
+import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
 import type { StopLine, StopMode } from '../machines/stop-order/stop-order.context.js'
 import type { Posted } from './actor-role.js'
+import { pauseRun, resumeRun } from './freezing.js'
 import type { Clock } from './ports.js'
 import type { RunActor, RunMessage } from './run.actor.js'
 import type { RunState } from './run-state.js'
@@ -22,6 +25,8 @@ export interface Ending {
   readonly answer: Promise<StopLine>
 }
 
+/** A freeze says how it went long before. */
+const FREEZE_WAIT_MS = 5_000
 /** An unconfirmed tree whose survivors nobody could name in this time is reported without names. */
 const SURVIVORS_WAIT_MS = 1_000
 
@@ -119,7 +124,31 @@ const awaitAnswer = async (
   })
 }
 
+/** O4: an order of the user's to pause or to resume; nothing of the run's end is in it. */
+const freezeRun = (run: RunActor, { mode, requestedAt }: EndRequest, clock: Clock): Ending => {
+  const { state } = run
+  const line = { runId: run.id, work: workOf(state), requestedAt, repeated: false, isLive: !state.isSettled }
+  if (state.isSettled) {
+    const over: StopLine = { ...line, status: 'already-terminal' }
+    return { first: over, answer: Promise.resolve(over) }
+  }
+  const wait = { clock, timeoutMs: FREEZE_WAIT_MS }
+  const asked = mode === 'pause' ? pauseRun(run, 'user', wait) : resumeRun(run, 'user', wait)
+  const answer = asked.then(
+    (answered): StopLine => {
+      if (typeof answered === 'boolean' || answered.status === 'frozen')
+        return { ...line, status: 'confirmed', confirmedAt: Math.max(clock.wallMs(), requestedAt) }
+      const { status, running } = answered
+      const error = status === 'pending' ? 'it is on record, and done as soon as it can be' : undefined
+      return { ...line, status: 'unconfirmed', survivors: running, ...(error === undefined ? {} : { error }) }
+    },
+    (error: unknown): StopLine => ({ ...line, status: 'refused', error: messageOf(error) }),
+  )
+  return { first: { ...line, status: 'requested' }, answer }
+}
+
 export const endRun = (run: RunActor, request: EndRequest, clock: Clock): Ending => {
+  if (isFreezeMode(request.mode)) return freezeRun(run, request, clock)
   const before: Before = { state: run.state, isRepeat: isRepeat(run, request.mode) }
   if (before.state.isConfirmed) {
     const line = confirmedLine(run, request, before)

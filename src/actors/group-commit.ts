@@ -3,7 +3,8 @@
  *
  * Owns: the queue of writes on their way to the store, their order, and the repeats while the store does not answer.
  * Does not own: what an actor does while it waits (see durable-actor.ts), nor what a verdict means to it.
- * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum).
+ * Invariants: INV-1 (a verdict is given only after the transaction returned), INV-11 (a batch and a wait have a maximum), INV-13 (a write
+ *   whose commit was not answered is given again until the store has said what became of it: it is never abandoned).
  */
 import { RunwardenError, messageOf } from '../errors.js'
 import type { Clock, Logger } from './ports.js'
@@ -18,9 +19,11 @@ const MARK_DELAY_MS = 50
 interface Pending {
   readonly write: ActorWrite
   /** Past this the next failure abandons the write: 0 at once (K7), Infinity never. */
-  readonly abandonAt: number
+  abandonAt: number
   /** Whether the write is still wanted: asked in the tick in which it goes to the store (K4). */
   readonly isStill: () => boolean
+  /** The store was given it, and has not yet said that nothing of it is in. */
+  mayBeIn: boolean
   readonly resolve: (verdict: CommitVerdict) => void
   readonly reject: (error: RunwardenError) => void
 }
@@ -62,9 +65,23 @@ export class GroupCommit {
   ): Promise<CommitVerdict> {
     const abandonAt = this.#clock.monotonicMs() + abandonAfterMs
     return new Promise((resolve, reject) => {
-      this.#queue.push({ write, abandonAt, isStill, resolve, reject })
+      this.#queue.push({ write, abandonAt, isStill, mayBeIn: false, resolve, reject })
       this.#schedule(0)
     })
+  }
+
+  /** Nobody waits for this write any more. It is dropped, and rejects, unless it may be in the store: what is recorded must be acted upon. */
+  withdraw(write: ActorWrite): void {
+    const pending = this.#queue.find((one) => one.write === write)
+    if (pending === undefined || pending.mayBeIn) return
+    this.#queue = this.#queue.filter((one) => one !== pending)
+    pending.reject(new RunwardenError('store-unavailable', 'the store did not answer'))
+  }
+
+  /** What this write says has been acted upon: it is not abandoned from now on. */
+  keep(write: ActorWrite): void {
+    const pending = this.#queue.find((one) => one.write === write)
+    if (pending !== undefined) pending.abandonAt = Infinity
   }
 
   mark(mark: EffectMark): void {
@@ -128,6 +145,8 @@ export class GroupCommit {
     const batch = this.#queue.slice(0, this.#batchMax)
     const marks = this.#marks
     this.#marks = []
+    const wasDoubtful = new Set(batch.filter(({ mayBeIn }) => mayBeIn))
+    for (const pending of batch) pending.mayBeIn = true
     try {
       const verdicts = await this.#store.commit(
         batch.map(({ write }) => write),
@@ -135,11 +154,14 @@ export class GroupCommit {
       )
       this.#retryMs = 0
       this.#batchMax = BATCH_MAX
-      this.#queue.splice(0, batch.length)
+      this.#queue = this.#queue.slice(batch.length)
       batch.forEach(({ resolve }, index) => {
         resolve(verdicts[index] ?? 'stale')
       })
     } catch (error) {
+      if (!this.#store.isInDoubt(error)) {
+        for (const pending of batch) pending.mayBeIn = wasDoubtful.has(pending)
+      }
       this.#fail(error, batch, marks)
     } finally {
       this.#isFlushing = false
@@ -163,8 +185,9 @@ export class GroupCommit {
     )
   }
 
+  /** What may be on record must be acted upon: it is not abandoned. */
   #abandon(isUnwanted: (pending: Pending) => boolean, reason: () => RunwardenError): void {
-    const abandoned = new Set(this.#queue.filter(isUnwanted))
+    const abandoned = new Set(this.#queue.filter((pending) => !pending.mayBeIn && isUnwanted(pending)))
     if (abandoned.size === 0) return
     this.#queue = this.#queue.filter((pending) => !abandoned.has(pending))
     for (const { reject } of abandoned) reject(reason())

@@ -57,6 +57,7 @@ export type OutputStream = 'stdout' | 'stderr'
 export interface TreeMember {
   readonly pid: number
   readonly startTicks: number
+  /** Stopped (`T`) only where every thread of it is (O1). */
   readonly state: string
   readonly name: string
 }
@@ -87,7 +88,7 @@ export interface Execution {
   /** Writes to the agent's stdin; false when it is gone (L5). */
   writeInput(chunk: string | Uint8Array): boolean
   endInput(): void
-  /** One complete look at the living members. Rejects when the tree cannot be read: unknown is not empty (INV-5). */
+  /** One complete look at the living members, parents before their children. Rejects when the tree cannot be read: unknown is not empty (INV-5). */
   scan(): Promise<readonly TreeMember[]>
   /** Signals each member whose identity still holds at that moment (INV-6). */
   signal(

@@ -1,10 +1,11 @@
 /**
  * The process actor: owns one execution, from its launch to the proof that nothing of it is left.
  *
- * Owns: the child, its output, and the pursuit of its tree. Executes orders already committed.
+ * Owns: the child, its output, and the pursuit or the freeze of its tree. Executes orders already committed.
  * Does not own: any decision about the run. It reports facts; the run chart decides.
  * Messages in: launch, adopt, terminate, kill, freeze, thaw, leave.
- * Messages out: `process.launched`, `process.launch-failed`, `process.exited`, `process.gone`, `process.survived`, `process.signal-failed`.
+ * Messages out: `process.launched`, `process.launch-failed`, `process.exited`, `process.gone`, `process.survived`, `process.signal-failed`,
+ *   `process.frozen`, `process.freeze-failed`.
  * Invariants: INV-2 (it signals for nobody else), INV-5 (an own child is gone only after it was reaped and its status told).
  */
 import { codeOf, messageOf } from '../errors.js'
@@ -20,7 +21,9 @@ import type {
   ProcessIdentity,
   ProcessPort,
 } from './ports.js'
-import { TreePursuit, keyOf } from './tree-pursuit.js'
+import { TreeFreeze } from './tree-freeze.js'
+import { TreePursuit } from './tree-pursuit.js'
+import { TreeReach, keyOf } from './tree-reach.js'
 
 /** A fact before the mailbox has given it its time. */
 export type ProcessFact = RunFact extends infer F ? (F extends { at: number } ? Omit<F, 'at'> : never) : never
@@ -42,6 +45,8 @@ export class ProcessActor {
   readonly #options: ProcessActorOptions
   #execution: Execution | null = null
   #pursuit: TreePursuit | null = null
+  #freeze: TreeFreeze | null = null
+  #thawed: Promise<void> = Promise.resolve()
   #isExitReported = false
   /** Both streams have ended. */
   #hasOutputEnded = false
@@ -119,23 +124,33 @@ export class ProcessActor {
   }
 
   terminate(): void {
+    this.#freeze?.end()
     this.#pursuit?.terminate()
   }
 
   kill(deadlineMs: number): void {
+    this.#freeze?.end()
     this.#pursuit?.kill(deadlineMs)
   }
 
-  async freeze(): Promise<void> {
-    await this.#pursuit?.freeze()
+  /** Resolves with the first report, by its deadline; the tree is kept frozen from then on. */
+  async freeze(options = { isTakenUp: false }): Promise<void> {
+    await this.#freeze?.freeze(options)
   }
 
   async thaw(): Promise<void> {
-    await this.#pursuit?.thaw()
+    this.#thawed = this.#freeze?.thaw() ?? Promise.resolve()
+    await this.#thawed
+  }
+
+  /** The last thaw is done, or past its deadline. */
+  get thawed(): Promise<void> {
+    return this.#thawed
   }
 
   /** Stops looking at the tree and lets it be. */
   leave(): void {
+    this.#freeze?.end()
     this.#pursuit?.end()
     this.#execution?.letGo()
   }
@@ -150,7 +165,23 @@ export class ProcessActor {
   #own(execution: Execution): void {
     const { attempt, clock, logger, report, onOutput } = this.#options
     this.#execution = execution
-    this.#pursuit = new TreePursuit(execution, clock, logger, {
+    const reach = new TreeReach(execution, clock, logger, (error) => {
+      report({ type: 'process.signal-failed', attempt, error })
+    })
+    this.#freeze = new TreeFreeze(reach, {
+      frozen: () => {
+        report({ type: 'process.frozen', attempt })
+      },
+      failed: (running, error) => {
+        report({
+          type: 'process.freeze-failed',
+          attempt,
+          running,
+          ...(error === undefined ? {} : { error }),
+        })
+      },
+    })
+    this.#pursuit = new TreePursuit(reach, {
       // The status must not be lost: the leader is reaped and its exit told before the tree is called gone.
       mayBeGone: () => this.#isExitReported,
       gone: () => {
@@ -159,9 +190,6 @@ export class ProcessActor {
       },
       survived: (survivors, error) => {
         report({ type: 'process.survived', attempt, survivors, ...(error === undefined ? {} : { error }) })
-      },
-      signalFailed: (error) => {
-        report({ type: 'process.signal-failed', attempt, error })
       },
     })
     execution.onOutput(onOutput)
@@ -187,6 +215,7 @@ export class ProcessActor {
   #finish(execution: Execution): void {
     if (this.#isGone) return
     this.#isGone = true
+    this.#freeze?.end()
     this.#pursuit?.end()
     const { clock, drainMs } = this.#options
     const cancel = clock.after(drainMs, () => {

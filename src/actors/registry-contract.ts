@@ -1,5 +1,5 @@
 /** What the registry is asked, and what it needs of the engine around it. */
-import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { StopLine, StopMode } from '../machines/stop-order/stop-order.context.js'
 import type { RunActor } from './run.actor.js'
 import type { OwnedElsewhere, StopCall } from './stop-call.js'
 import type { EngineRow } from './store.ports.js'
@@ -28,7 +28,7 @@ export interface RegistryOptions {
   readonly engine: EngineRow
   readonly newId: () => string
   /** Rejects when the store cannot be read. */
-  readonly findElsewhere: (scope: StopScope) => Promise<Elsewhere>
+  readonly findElsewhere: (call: StopCall) => Promise<Elsewhere>
   /** Feeds the answers of other engines to a call, until it is over. */
   readonly followElsewhere: (call: StopCall) => () => void
 }

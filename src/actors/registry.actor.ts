@@ -127,7 +127,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   async stop(scope: StopScope, request: StopRequest): Promise<StopReceipt> {
     const calledMs = this.#host.clock.monotonicMs()
     const call = this.#open(scope, request)
-    const { lookup, ...elsewhere } = await this.#lookUp(scope, request.timeoutMs)
+    const { lookup, ...elsewhere } = await this.#lookUp(call, request.timeoutMs)
     const missing = this.#missing(call, elsewhere, lookup)
     if (missing.length > 0) {
       await call.refuse(`unknown run ${missing.join(', ')}`)
@@ -171,12 +171,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   async #lookUp(
-    scope: StopScope,
+    call: StopCall,
     timeoutMs = LOOKUP_MAX_MS,
   ): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
+    const { scope } = call
     if (this.#isAllHeld(scope)) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
-      return { ...(await this.#inTime(this.#options.findElsewhere(scope), timeoutMs)), lookup: 'complete' }
+      return { ...(await this.#inTime(this.#options.findElsewhere(call), timeoutMs)), lookup: 'complete' }
     } catch (error) {
       // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
       this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')

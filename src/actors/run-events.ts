@@ -7,7 +7,7 @@ import type { Evidence, Outcome, RunContext, Survivor } from '../machines/run/ru
 import type { Transition } from './actor-role.js'
 import { EventStream } from './event-stream.js'
 import type { Containment, OutputStream } from './ports.js'
-import { hasConfirmed, hasSettled } from './run-rows.js'
+import { hasConfirmed, hasSettled } from './run-milestones.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
 import type { RunActor } from './run.actor.js'
 import type { RunNews } from './run-turns.js'

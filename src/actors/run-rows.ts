@@ -1,10 +1,10 @@
 /** Which rows a run's transition changes besides its snapshot. Pure: transition in, rows out. */
 import type { RunContext } from '../machines/run/run.context.js'
-import { isConfirmed, isSettled } from '../machines/run/run.headline.js'
-import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunEffects } from '../machines/run/run.effects.js'
 import type { RunEvent } from '../machines/run/run.events.js'
 import type { Transition } from './actor-role.js'
+import { jobFactsOf } from './job-facts.js'
+import { hasSettled } from './run-milestones.js'
 import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
 import type { ExecutionRow, KindRows, NoticeRow, ResultRow, RunHead, RunRow } from './store.ports.js'
 
@@ -51,15 +51,6 @@ const noticeRows = (transition: Transition): readonly NoticeRow[] => {
   return raised === undefined ? [] : [{ ...raised, at: transition.at }]
 }
 
-const settledIn = (snapshot: { readonly value: unknown } | null): boolean =>
-  snapshot !== null && isSettled(snapshot.value as RunStateValue)
-
-export const hasSettled = ({ before, after }: Transition): boolean => settledIn(after) && !settledIn(before)
-
-export const hasConfirmed = ({ before, after }: Transition): boolean =>
-  isConfirmed(after.value as RunStateValue) &&
-  (before === null || !isConfirmed(before.value as RunStateValue))
-
 /** INV-12: one result a run, under one delivery id, from the transition that settled it. */
 const resultRow = (transition: Transition): ResultRow | undefined =>
   hasSettled(transition)
@@ -76,6 +67,7 @@ export const rowsOf = (
 ): KindRows => {
   const withdrawn = ofEffect(transition, 'notice.withdraw')?.generation
   const result = resultRow(transition)
+  const job = jobFactsOf(transition, run.row.job)
   return {
     kind: 'run',
     ...(transition.before === null ? { created: run.row } : {}),
@@ -84,5 +76,6 @@ export const rowsOf = (
     notices: noticeRows(transition),
     ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
     ...(result === undefined ? {} : { result }),
+    ...(job === undefined ? {} : { job }),
   }
 }

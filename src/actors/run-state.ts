@@ -1,5 +1,12 @@
 /** What a run looks like from outside: plain data, computed from its snapshot. */
-import type { Evidence, Intent, Outcome, RunContext, Survivor } from '../machines/run/run.context.js'
+import type {
+  Evidence,
+  FreezeOwner,
+  Intent,
+  Outcome,
+  RunContext,
+  Survivor,
+} from '../machines/run/run.context.js'
 import { headlineOf, isConfirmed, isDone, isSettled, pathOf } from '../machines/run/run.headline.js'
 import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunHead } from './store.ports.js'
@@ -19,6 +26,8 @@ export interface RunState {
   readonly outcome: Outcome | null
   readonly evidence: readonly Evidence[]
   readonly survivors: readonly Survivor[]
+  /** Who wants the run paused, and how far it is; null when nobody does, or its end was decided. */
+  readonly freeze: FreezeState | null
   /** Why the last signal failed: `EPERM for pid 42`. */
   readonly lastError: string | null
   readonly isSettled: boolean
@@ -26,26 +35,46 @@ export interface RunState {
   readonly isDone: boolean
 }
 
+/** How far a freeze is (O1). */
+export interface FreezeState {
+  readonly owner: FreezeOwner
+  /**
+   * `requested`: nothing is launched yet, and what is will be frozen at once. `stopping`: on record, and being done. `frozen`: every
+   * process of the tree was seen stopped. `incomplete`: those in `running` could not be stopped in time, and it is gone on trying.
+   */
+  readonly status: 'requested' | 'stopping' | 'frozen' | 'incomplete'
+  readonly running: readonly Survivor[]
+}
+
 interface Snapshot {
   readonly value: unknown
   readonly context: unknown
 }
 
+const freezeOf = (process: string, { freeze, freezeReport, outcome }: RunContext): FreezeState | null => {
+  if (freeze === null || outcome !== null) return null
+  const running = freezeReport?.running ?? []
+  if (process !== 'frozen') return { owner: freeze, status: 'requested', running: [] }
+  if (freezeReport === null) return { owner: freeze, status: 'stopping', running }
+  return { owner: freeze, status: freezeReport.isComplete ? 'frozen' : 'incomplete', running }
+}
+
 export const stateOf = (snapshot: Snapshot): RunState => {
   const value = snapshot.value as RunStateValue
-  const { attempt, generation, intent, outcome, evidence, survivors, lastError } =
-    snapshot.context as RunContext
+  const context = snapshot.context as RunContext
+  const { attempt, generation, intent, outcome, evidence, survivors, lastError, freezeReport } = context
   return {
     work: pathOf(value.work),
     process: value.process,
     delivery: value.delivery,
-    headline: headlineOf(value),
+    headline: headlineOf(value, freezeReport),
     attempt,
     generation,
     intent,
     outcome,
     evidence,
     survivors,
+    freeze: freezeOf(value.process, context),
     lastError,
     isSettled: isSettled(value),
     isConfirmed: isConfirmed(value),

@@ -10,10 +10,11 @@
 import type { AnyEventObject } from 'xstate'
 import { messageOf } from '../errors.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
-import { isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
+import { isAbandonableEvent, isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
 import type { RunCommand, RunFact } from '../machines/run/run.events.js'
 import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
 import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
+import { standsStill } from '../machines/run/run.timers.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
@@ -26,7 +27,8 @@ import { newProcessActor } from './run-process.js'
 import type { KindRows, RunHead, RunRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ProcessActor } from './process.actor.js'
 import type { ProgressClock } from './progress-clock.js'
-import { hasConfirmed, hasSettled, rowsOf } from './run-rows.js'
+import { hasConfirmed, hasSettled } from './run-milestones.js'
+import { rowsOf } from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
 import type { RunState } from './run-state.js'
@@ -39,6 +41,7 @@ export class RunActor implements ActorRole {
   readonly kind = 'run'
   readonly machine = runMachine
   readonly machineVersion = RUN_MACHINE_VERSION
+  readonly standsStill = standsStill
   readonly row: RunRow
   readonly environment: RunEnvironment
   readonly output: RunOutput
@@ -96,10 +99,6 @@ export class RunActor implements ActorRole {
     return this.#durable.current ?? firstStep(runMachine, { policy: this.policy }).snapshot
   }
 
-  get rev(): number {
-    return this.#durable.rev
-  }
-
   get timers(): readonly TimerRow[] {
     return this.#durable.timers
   }
@@ -117,8 +116,9 @@ export class RunActor implements ActorRole {
     return this.environment.policy
   }
 
-  begin(): Promise<Posted> {
-    return this.#durable.begin({ policy: this.policy })
+  /** `recordedLate`: see `DurableActor.begin`. */
+  begin(recordedLate: () => void): Promise<Posted> {
+    return this.#durable.begin({ policy: this.policy }, recordedLate)
   }
 
   /** Takes the run up from the store, in another engine than the one that began it. */
@@ -157,8 +157,11 @@ export class RunActor implements ActorRole {
   }
 
   /** This engine lets go of the run: nothing more will be heard of it here. */
-  onLeave(listener: () => void): void {
+  onLeave(listener: () => void): () => void {
     this.#leaveListeners.add(listener)
+    return () => {
+      this.#leaveListeners.delete(listener)
+    }
   }
 
   onTransition(listener: (transition: Transition) => void): () => void {
@@ -190,7 +193,7 @@ export class RunActor implements ActorRole {
   }
 
   isAutomatic(event: AnyEventObject): boolean {
-    return isAutomaticEvent(event.type)
+    return isAbandonableEvent(event.type)
   }
 
   mayRunAhead(snapshot: { readonly context: unknown }): boolean {

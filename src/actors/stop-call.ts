@@ -50,23 +50,30 @@ export class StopCall {
   #open = 0
   #lookup: StopReceipt['lookup'] = 'complete'
   #isDispatched = false
-  #isRecorded: Promise<boolean>
+  readonly #isRecorded: Promise<boolean>
   #onAnswered: () => void = () => undefined
 
   constructor(input: StopOrderInput, host: HostServices) {
     this.input = input
     this.#host = host
     this.#order = new StopOrderActor(input, host)
-    this.#isRecorded = this.#order.begin().then(
-      () => true,
-      (error: unknown) => {
-        host.logger.error(
-          { order: input.orderId, error: messageOf(error) },
-          'a stop order could not be recorded',
-        )
-        return false
-      },
-    )
+    this.#isRecorded = this.#order
+      .begin(() => void this.#abandon())
+      .then(
+        () => true,
+        (error: unknown) => {
+          host.logger.error(
+            { order: input.orderId, error: messageOf(error) },
+            'a stop order could not be recorded',
+          )
+          return false
+        },
+      )
+  }
+
+  /** The order's record, and its fence, are in the store; false when that could not be had in time. */
+  get isRecorded(): Promise<boolean> {
+    return this.#isRecorded
   }
 
   get scope(): StopScope {
@@ -164,6 +171,17 @@ export class StopCall {
   /** The record is complete: every answer is in it. */
   async recorded(): Promise<void> {
     if (await this.#isRecorded) await this.#order.settled
+  }
+
+  /** On record after all, when nobody reckoned with it any more: its fence must not stand for ever. */
+  async #abandon(): Promise<void> {
+    const { store, clock, logger } = this.#host
+    await store.abandonOrder(this.input.orderId, clock.wallMs()).catch((error: unknown) => {
+      logger.error(
+        { order: this.input.orderId, error: messageOf(error) },
+        'the fence of an order that was recorded too late stands until this engine closes',
+      )
+    })
   }
 
   #answer(line: StopLine): void {

@@ -35,8 +35,9 @@ export class StopOrderActor extends AuthorityRole implements ActorRole {
     })
   }
 
-  begin(): Promise<Posted> {
-    return this.#durable.begin(this.#input)
+  /** `recordedLate`: see `DurableActor.begin`. */
+  begin(recordedLate: () => void): Promise<Posted> {
+    return this.#durable.begin(this.#input, recordedLate)
   }
 
   dispatched(

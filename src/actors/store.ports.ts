@@ -4,6 +4,7 @@
  */
 import type { EvidenceKind, ExitStatus, Survivor } from '../machines/run/run.context.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
+import type { JobFacts, JobStorePort } from './job.ports.js'
 import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
 
 export type ActorKind = 'run' | 'stop-order' | 'registry'
@@ -41,6 +42,8 @@ export interface RunRow {
   /** The program only: arguments may hold secrets (L7). */
   readonly program: string
   readonly protocol: string
+  /** The job that this is a run of. */
+  readonly job: string | null
   readonly createdAt: number
 }
 
@@ -98,6 +101,8 @@ export type KindRows =
       readonly notices: readonly NoticeRow[]
       readonly withdrawsNotices?: number
       readonly result?: ResultRow
+      /** O13: the job of the run moves with it, or neither does. */
+      readonly job?: JobFacts
     }
   | {
       readonly kind: 'stop-order'
@@ -148,8 +153,11 @@ export interface EffectMark {
   readonly doneAt: number | null
 }
 
-/** `stale`: another revision or owner stands. `exists`: the id is taken. `fenced`: a stop order covers the launch. */
-export type CommitVerdict = 'committed' | 'stale' | 'exists' | 'fenced'
+/**
+ * `stale`: another revision or owner stands. `exists`: the id is taken. `fenced`: a stop order covers the launch.
+ * `unclaimed`: the job of a new run is not claimed for it.
+ */
+export type CommitVerdict = 'committed' | 'stale' | 'exists' | 'fenced' | 'unclaimed'
 
 export interface StoredActor {
   readonly owner: string
@@ -207,11 +215,17 @@ export interface FiledLine {
 }
 
 export interface StorePort {
-  /** All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer: nothing of it is in. */
+  readonly jobs: JobStorePort
+
+  /**
+   * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The batch may then be given
+   * again: a write that is in already is `committed`, and nothing is written twice. */
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]>
 
   /** Whether an error of `commit` will pass (locked, full, away), or lies in what was written. */
   isPassing(error: unknown): boolean
+  /** Whether after this error of `commit` the batch may be in all the same: the answer was lost. False: nothing of it is in. */
+  isInDoubt(error: unknown): boolean
 
   loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null>
   loadRun(runId: string): Promise<StoredRun | null>
@@ -245,9 +259,17 @@ export interface StorePort {
   linesOf(orderId: string): Promise<readonly StopLine[]>
   /** A number that changes when another connection has changed the store, or null where there is none: then look. */
   changeToken(): Promise<number | null>
+  /** Calls `onHint` when an order may have been filed for the engine. A hint may be lost, or mean nothing: only a look tells. */
+  hintFiled(engineId: string, onHint: () => void): FiledHints
   /** Removes done runs settled before a time; never one that is not confirmed (S4). */
   prune(settledBefore: number): Promise<number>
   close(): Promise<void>
+}
+
+export interface FiledHints {
+  /** True while hints come; false where there are none, and while the connection for them is away. */
+  readonly isLive: boolean
+  close(): void
 }
 
 export interface StoredOrder {

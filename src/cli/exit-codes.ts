@@ -62,7 +62,9 @@ const OF_ERROR: Readonly<Partial<Record<RunwardenErrorCode, number>>> = {
   'invalid-option': EXIT.usage,
   // An id given by hand that is taken is a wrong argument, and must not look like the command's own failure.
   'run-exists': EXIT.usage,
+  'job-exists': EXIT.usage,
   'unknown-run': EXIT.unknownRun,
+  'unknown-job': EXIT.unknownRun,
   'store-unavailable': EXIT.store,
   'store-too-new': EXIT.store,
 }

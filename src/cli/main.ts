@@ -10,13 +10,16 @@ import { addCharts } from './charts.js'
 import { addDoctor } from './doctor.js'
 import { isCoded } from './errors.js'
 import { EXIT, exitCodeOfError } from './exit-codes.js'
+import { addJobs } from './jobs.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
+import { addPause } from './pause.js'
 import { addPs } from './ps.js'
 import { addRun } from './run.js'
 import { addShow } from './show.js'
 import { addStop } from './stop.js'
 import { nextSignal } from './signals.js'
+import { hideCredentials } from './store-path.js'
 import { stderr, stdout } from './streams.js'
 import { examples, withSharedOptions } from './verb.js'
 
@@ -50,7 +53,8 @@ const build = (): Command => {
     })
     .addHelpText('after', HELP)
   withSharedOptions(program)
-  for (const add of [addRun, addPs, addShow, addStop, addLogs, addCharts, addDoctor]) add(program)
+  const verbs = [addRun, addPs, addShow, addStop, addPause, addLogs, addJobs, addCharts, addDoctor]
+  for (const add of verbs) add(program)
   return program
 }
 
@@ -78,7 +82,7 @@ const failureOf = (error: unknown): Failure => {
 const isHelpOrVersion = (error: unknown): boolean =>
   error instanceof CommanderError && error.exitCode === EXIT.ok
 
-const VERBS = ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']
+const VERBS = ['run', 'ps', 'show', 'stop', 'pause', 'resume', 'logs', 'jobs', 'charts', 'doctor']
 
 const helpFor = (argv: readonly string[]): string => {
   const verb = argv.find((word) => !word.startsWith('-'))
@@ -97,6 +101,7 @@ const fail = async (error: unknown, argv: readonly string[]): Promise<void> => {
 }
 
 const main = async (argv: readonly string[]): Promise<void> => {
+  hideCredentials(argv)
   try {
     await build().parseAsync(argv, { from: 'user' })
   } catch (error) {

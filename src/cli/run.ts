@@ -15,6 +15,7 @@ import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
 import { AskingSignals } from './signals.js'
+import { parseSize } from './sizes.js'
 import { StatusLine } from './status-line.js'
 import { newOrExistingStore } from './store-path.js'
 import { stderr } from './streams.js'
@@ -34,6 +35,9 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly termGrace?: number
   readonly killGrace?: number
   readonly askGrace?: number
+  readonly pauseGrace?: number
+  readonly timeout?: number
+  readonly maxOutput?: number
   readonly containment?: 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
@@ -57,7 +61,8 @@ const parseFolder = (path: string): string => {
 }
 
 const specOf = async (command: readonly string[], options: RunOptions): Promise<RunSpec> => {
-  const { id, session, task, label, cwd, termGrace, killGrace, askGrace } = options
+  const { id, session, task, label, cwd, termGrace, killGrace, askGrace, pauseGrace } = options
+  const { timeout, maxOutput } = options
   if (options.stdin === true && options.input !== undefined)
     throw new CliError('invalid-option', 'run: options --stdin and --input cannot both be given')
   return {
@@ -73,6 +78,11 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
       ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
       ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
       ...(askGrace === undefined ? {} : { askGraceMs: askGrace }),
+      ...(pauseGrace === undefined ? {} : { pauseGraceMs: pauseGrace }),
+    },
+    limits: {
+      ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+      ...(maxOutput === undefined ? {} : { maxOutputBytes: maxOutput }),
     },
   }
 }
@@ -162,9 +172,19 @@ export const addRun = (program: Command): void => {
     .option('--session <name>', 'the session it belongs to')
     .option('--task <name>', 'the task it belongs to')
     .option('--label <name=value>', 'a label; may be repeated', collectLabel)
+    .addOption(
+      duration('--timeout <time>', 'interrupt it after this time, not counting pauses (default: none)'),
+    )
+    .addOption(
+      new Option(
+        '--max-output <size>',
+        'interrupt it when it has written more (default: no limit)',
+      ).argParser(parseSize),
+    )
     .addOption(duration('--ask-grace <time>', 'close its stdin first, and wait this long before TERM'))
     .addOption(duration('--term-grace <time>', 'from TERM to KILL (default: 5s)'))
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
+    .addOption(duration('--pause-grace <time>', 'from a pause to its interruption (default: 15m)'))
     .addOption(
       new Option('--containment <tier>', 'how the process tree is held (default: group+marks)').choices([
         'group+marks',
@@ -183,6 +203,7 @@ export const addRun = (program: Command): void => {
 const HELP = `${examples(
   'runwarden run -- npm test',
   'runwarden run --task t7 --term-grace 10s -- claude -p "fix it"',
+  'runwarden run --timeout 1h --max-output 50M -- ./agent.sh',
   'runwarden run --id nightly-42 --json -- ./agent.sh | jq .',
   'git diff | runwarden run --stdin -- codex exec "review this"',
   'runwarden run --protocol claude -- claude -p "fix it" --output-format stream-json --verbose',

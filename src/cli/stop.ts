@@ -19,18 +19,26 @@ const DEFAULT_TIMEOUT_MS = 20_000
 const FINISH_MS = 15_000
 const ANSWERED_FINISH_MS = 2_000
 
-interface StopVerbOptions extends SharedOptions {
+export interface ScopeOptions extends SharedOptions {
   readonly task?: string
   readonly session?: string
   readonly label?: Readonly<Record<string, string>>
   readonly all?: boolean
+}
+
+interface StopVerbOptions extends ScopeOptions {
   readonly force?: boolean
   readonly interrupt?: boolean
   readonly reason?: string
   readonly timeout?: number
 }
 
-const scopeOf = (runIds: readonly string[], { task, session, label, all }: StopVerbOptions): Scope => {
+/** What an order of a verb covers: runs by id, or by what they belong to. */
+export const scopeOf = (
+  verb: string,
+  runIds: readonly string[],
+  { task, session, label, all }: ScopeOptions,
+): Scope => {
   const scope: Scope = {
     ...(runIds.length === 0 ? {} : { run: [...runIds] }),
     ...(task === undefined ? {} : { task }),
@@ -39,10 +47,10 @@ const scopeOf = (runIds: readonly string[], { task, session, label, all }: StopV
   }
   const isNamed = Object.keys(scope).length > 0
   if (all !== true && !isNamed) {
-    throw new CliError('invalid-option', 'stop: name runs, or give --task, --session, --label or --all')
+    throw new CliError('invalid-option', `${verb}: name runs, or give --task, --session, --label or --all`)
   }
   if (all === true && isNamed) {
-    throw new CliError('invalid-option', 'stop: --all covers every run: name nothing else with it')
+    throw new CliError('invalid-option', `${verb}: --all covers every run: name nothing else with it`)
   }
   return all === true ? { all: true } : scope
 }
@@ -72,7 +80,7 @@ const columnsOf = (colours: Colours): readonly Column<StopLine>[] => [
 
 const LOOKUP_NOTE = 'the store could not be read: runs that this command does not know of may be missing here'
 
-const printReceipt = async (receipt: StopReceipt, isJson: boolean): Promise<void> => {
+export const printReceipt = async (receipt: StopReceipt, isJson: boolean): Promise<void> => {
   if (isJson) return printJson(receipt)
   const colours = coloursFor(stdout)
   const { status, lookup, runs } = receipt
@@ -118,7 +126,7 @@ const fileOrder = async (
 
 const stop = async (runIds: readonly string[], options: StopVerbOptions): Promise<void> => {
   const { db, json: isJson = false, force = false, interrupt = false, reason, timeout } = options
-  const scope = scopeOf(runIds, options)
+  const scope = scopeOf('stop', runIds, options)
   const order: StopOptions = {
     mode: interrupt ? 'interrupt' : 'cancel',
     force,

@@ -1,20 +1,29 @@
-/** Where the store is: `--db`, else $RUNWARDEN_DB, else `.runwarden/runs.db` below the current folder. */
+/** Where the store is: `--db`, else $RUNWARDEN_DB, else `.runwarden/runs.db` below the current folder. A file, or `postgres://…`. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CliError } from './errors.js'
 
 const DEFAULT_PATH = join('.runwarden', 'runs.db')
 
+const isServer = (store: string): boolean => /^postgres(?:ql)?:\/\//i.test(store)
+
+/** L7: what is typed here can be read by every user of the machine in its list of processes. */
+export const hideCredentials = (argv: readonly string[]): void => {
+  if (argv.some((word) => /^(?:--db=)?postgres(?:ql)?:\/\/.*(?:@|password=)/i.test(word)))
+    process.title = 'runwarden'
+}
+
 const storePath = (db: string | undefined): string => {
   const { RUNWARDEN_DB } = process.env
   const [option, given] = db === undefined ? ['RUNWARDEN_DB', RUNWARDEN_DB] : ['--db', db]
   if (given === undefined || (given === '' && db === undefined)) return resolve(DEFAULT_PATH)
   if (given === '') throw new CliError('invalid-option', `option ${option} must not be empty`)
+  if (isServer(given)) return given
   if (/^[a-z]+:\/\//i.test(given)) {
     const scheme = given.slice(0, given.indexOf(':'))
     throw new CliError(
       'invalid-option',
-      `option ${option} must be a file: ${scheme} is not offered by this version`,
+      `option ${option} must be a file or begin with postgres://: ${scheme} is not known`,
     )
   }
   // Absolute: the store keeps the places of its logs, and another command may read them from another folder.
@@ -24,6 +33,8 @@ const storePath = (db: string | undefined): string => {
 /** The store of a verb that only makes sense where one is already. Throws `store-unavailable`; makes nothing. */
 export const existingStore = (db: string | undefined): string => {
   const path = storePath(db)
+  // Whether a server has one is said by who opens it.
+  if (isServer(path)) return path
   if (path !== ':memory:' && existsSync(path)) return path
   throw new CliError(
     'store-unavailable',

@@ -8,11 +8,11 @@ export interface SharedOptions {
   readonly json?: boolean
 }
 
-const DB_HELP = 'the store (default: $RUNWARDEN_DB, else .runwarden/runs.db)'
+const DB_HELP = 'the store: a file, or postgres://… (default: $RUNWARDEN_DB, else .runwarden/runs.db)'
 const JSON_HELP = 'print JSON, for programs'
 
 export const withSharedOptions = (command: Command): Command =>
-  command.option('--db <file>', DB_HELP).option('--json', JSON_HELP)
+  command.option('--db <store>', DB_HELP).option('--json', JSON_HELP)
 
 export const verb = (program: Command, usage: string, summary: string): Command =>
   withSharedOptions(program.command(usage).summary(summary).description(summary))

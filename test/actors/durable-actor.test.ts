@@ -12,7 +12,9 @@ import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.even
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
-import { plainPolicy as policy } from '../support/policy.js'
+import { plainPolicy } from '../support/policy.js'
+
+const policy = { ...plainPolicy, askGraceMs: 1_000 }
 
 const silent: Logger = {
   debug: () => undefined,
@@ -45,6 +47,7 @@ class TestRole implements ActorRole {
             labels: {},
             program: 'x',
             protocol: 'lines',
+            job: null,
             createdAt: at,
           },
         }
@@ -101,6 +104,9 @@ const begin = async (overrides: Partial<RunPolicy> = {}, store?: TroubledStore):
   await actor.begin({ policy: { ...policy, ...overrides } })
   return { store: opened, clock, host, role, actor }
 }
+
+/** What a watchdog sees of a run that has done nothing yet. */
+const current = { attempt: 1, generation: 1, epoch: 0 }
 
 const order = { by: 'test', reason: 'because', force: false }
 
@@ -246,16 +252,15 @@ describe('a store in trouble', () => {
 
   it('K7: a classification that cannot be recorded kills nothing, and the fact is dropped', async () => {
     const { store, clock, actor, role } = await launched(await begin())
-    const stamp = { attempt: 1, generation: 1, epoch: 0 }
     store.trouble = busy()
-    const silence = actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp })
+    const silence = actor.post({ type: 'watchdog.silent', seen: current, current })
     await clock.advance(10)
     expect(await silence).toBe('unrecorded')
     expect(role.effects).not.toContain('process.kill')
     store.trouble = null
     await clock.advance(2_000)
     expect(actor.snapshot.value).toMatchObject({ work: { open: 'accepted' }, process: 'alive' })
-    expect(await actor.post({ type: 'watchdog.silent', seen: stamp, current: stamp })).toBe('applied')
+    expect(await actor.post({ type: 'watchdog.silent', seen: current, current })).toBe('applied')
     expect(role.effects).toContain('process.kill')
   })
 
@@ -287,6 +292,74 @@ describe('a store in trouble', () => {
     expect(actor.snapshot.value).toMatchObject({ work: { open: 'accepted' }, process: 'alive' })
     expect(role.effects).not.toContain('process.kill')
     expect(await actor.post({ type: 'turn.progressed', attempt: 1, generation: 1 })).toBe('applied')
+  })
+
+  it('INV-13, K7: a guess whose commit was not answered is kept until the store has said, and is then acted upon, once', async () => {
+    const { store, clock, actor, role } = await launched(await begin())
+    store.answersToLose = 1
+    const silence = actor.post({ type: 'watchdog.silent', seen: current, current })
+    await turns()
+    expect(role.effects).not.toContain('process.kill')
+    await clock.advance(100)
+    expect(await silence).toBe('applied')
+    expect(role.effects.filter((type) => type === 'process.kill')).toHaveLength(1)
+    const journal = await store.transitionsOf('run', actor.id)
+    expect(journal.filter(({ event }) => event === 'watchdog.silent')).toHaveLength(1)
+  })
+
+  it('INV-13: an intent behind a guess that may be on record is not lost behind it: both go ahead, in order', async () => {
+    const { store, clock, actor, role } = await launched(await begin())
+    store.answersToLose = 1
+    const silence = actor.post({ type: 'watchdog.silent', seen: current, current })
+    await turns()
+    store.trouble = busy()
+    const stopped = actor.post({ type: 'run.terminate', ...order })
+    await clock.advance(2_100)
+    expect(await silence).toBe('applied')
+    expect(role.effects).toContain('process.kill')
+    store.trouble = null
+    await clock.advance(2_000)
+    await stopped
+    const journal = await store.transitionsOf('run', actor.id)
+    expect(journal.map(({ rev }) => rev)).toEqual(journal.map((_, index) => index))
+    expect(journal.filter(({ event }) => event === 'watchdog.silent')).toHaveLength(1)
+    expect((await store.loadActor('run', actor.id))?.rev).toBe(actor.rev)
+  })
+
+  it('K7: a guess that is certainly not on record is dropped for an intent, at once', async () => {
+    const world = await launched(await begin())
+    const { store, clock, actor, role, host } = world
+    store.trouble = busy()
+    // Another's write fails first, so that the guess waits for the next attempt.
+    void new DurableActor('other', new TestRole(), host).begin({ policy }).catch(() => undefined)
+    await turns()
+    const silence = actor.post({ type: 'watchdog.silent', seen: current, current })
+    await turns()
+    const cancelled = actor.post({ type: 'run.cancel', ...order })
+    expect(await silence).toBe('unrecorded')
+    store.trouble = null
+    await clock.advance(100)
+    expect(await cancelled).toBe('applied')
+    expect(role.effects).not.toContain('process.kill')
+    expect((actor.snapshot.context as RunContext).intent).toMatchObject({ kind: 'cancel' })
+  })
+
+  it('INV-11: a beginning that is not answered has its deadline, and says so if it is on record after that', async () => {
+    const { store, clock, host } = await begin()
+    let recordedLate = 0
+    const late = new DurableActor('late', new TestRole(), host)
+    store.answersToLose = 1
+    const beginning = late.begin({ policy }, () => (recordedLate += 1))
+    await turns()
+    store.trouble = busy()
+    const refused = expect(beginning).rejects.toMatchObject({ code: 'store-unavailable' })
+    await clock.advance(3_100)
+    await refused
+    expect(recordedLate).toBe(0)
+    store.trouble = null
+    await clock.advance(2_000)
+    expect(recordedLate).toBe(1)
+    expect(await store.loadActor('run', 'late')).not.toBeNull()
   })
 
   it('S3: a write with a stale owner changes nothing, and the actor lets go', async () => {

@@ -9,7 +9,7 @@ import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.j
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { plainPolicy } from '../support/policy.js'
 
-const POLICY: RunPolicy = { ...plainPolicy, isInteractive: true, isDriven: true, hasPrompt: true }
+const POLICY = { ...plainPolicy, isInteractive: true, isDriven: true, hasPrompt: true }
 const ORDER = { by: 'tester', reason: 'enough', force: false }
 const FAILED_LAUNCH = { type: 'process.launch-failed', code: 'ENOENT', message: 'not there' }
 

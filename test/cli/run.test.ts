@@ -170,3 +170,12 @@ test('CLI: --quiet says nothing of our own, but for errors', async () => {
   expect([killed.code, killed.stderr]).toEqual([1, ''])
   expect(failed.stderr).toContain('no such program')
 })
+
+test('O15: --timeout and --max-output interrupt the run, and the reason names the limit', async () => {
+  const slow = await cli(['run', '--timeout', '700ms', '--term-grace', '300ms', '--', 'sleep', '60'])
+  expect(slow.code).toBe(130)
+  expect(slow.stderr).toContain('limit timeoutMs exceeded: more than 700 ms')
+  const loud = await cli(['run', '--max-output', '1k', '--term-grace', '300ms', '--', 'yes'])
+  expect(loud.code).toBe(130)
+  expect(loud.stderr).toContain('limit maxOutputBytes exceeded: more than 1024 bytes')
+})

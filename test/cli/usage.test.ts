@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { expect, test, vi } from 'vitest'
 import { formatDuration, parseDuration } from '../../src/cli/durations.js'
+import { parseSize } from '../../src/cli/sizes.js'
 import { TEST_TIMEOUT_MS, cli, folder, jsonOf, textOf } from './cli.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
@@ -17,7 +18,16 @@ const wrong: readonly (readonly [what: string, args: readonly string[], says: Re
   ['nothing after --', ['run', '--'], /missing required argument 'command'/],
   ['an empty program', ['run', '--', ''], /must name a program/],
   ['an unknown option', ['run', '--bogus', ...touch], /unknown option '--bogus'/],
-  ['an option of another version', ['run', '--timeout', '1h', ...touch], /unknown option '--timeout'/],
+  [
+    'a time limit of nothing',
+    ['run', '--timeout', '0', ...touch],
+    /limits\.timeoutMs must be at least 1, got 0/,
+  ],
+  [
+    'a limit that is no size',
+    ['run', '--max-output', 'big', ...touch],
+    /argument 'big' is invalid. Give a size/,
+  ],
   [
     'a negative grace',
     ['run', '--term-grace', '-5s', ...touch],
@@ -53,8 +63,8 @@ const wrong: readonly (readonly [what: string, args: readonly string[], says: Re
   ['an empty task', ['run', '--task', '', ...touch], /option task must not be empty/],
   [
     'another database',
-    ['run', '--db', 'postgres://host/db', ...touch],
-    /must be a file: postgres is not offered/,
+    ['run', '--db', 'mysql://host/db', ...touch],
+    /must be a file or begin with postgres:\/\/: mysql is not known/,
   ],
   ['an empty --db', ['run', '--db', '', ...touch], /option --db must not be empty/],
   ['a stop of nothing', ['stop'], /name runs, or give --task/],
@@ -95,7 +105,7 @@ test('CLI: without a verb the help is on stderr and 64; asked for, it is on stdo
   expect([none.code, textOf(none)]).toEqual([64, ''])
   expect(none.stderr).toContain('Usage: runwarden')
   expect([asked.code, asked.stderr]).toEqual([0, ''])
-  for (const verb of ['run', 'ps', 'show', 'stop', 'logs', 'charts', 'doctor']) {
+  for (const verb of ['run', 'ps', 'show', 'stop', 'logs', 'jobs', 'charts', 'doctor']) {
     expect(textOf(asked)).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
   }
 })
@@ -160,4 +170,12 @@ test('CLI: durations are read without counting zeros', () => {
     '3 h 20 m',
     '2 d 4 h',
   ])
+})
+
+test('CLI: sizes are read in powers of 1024, and a plain number is bytes', () => {
+  const texts = ['1', '4096', '64k', '10M', '1.5G', '2KiB', '3MB']
+  expect(texts.map(parseSize)).toEqual([1, 4096, 65_536, 10_485_760, 1_610_612_736, 2048, 3_145_728])
+  for (const text of ['0', '-1', '', '10x', '1e3', '0.1', '99999999t']) {
+    expect(() => parseSize(text), text).toThrow('Give a size')
+  }
 })

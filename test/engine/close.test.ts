@@ -1,19 +1,18 @@
 /** Closing an engine: nothing hangs, nothing is forgotten. */
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine, openRecords } from '../../src/index.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
+import { openBackdoor, testDatabase } from '../support/database.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
-import { tempDir, waitFor } from '../support/wait-for.js'
+import { waitFor } from '../support/wait-for.js'
 
 describe('close', () => {
   it.each(['interrupt', 'cancel'] as const)(
     'O10: %s ends every run by the ladder, and the store says so',
     async (runs) => {
-      const database = join(tempDir(), 'runs.db')
+      const database = await testDatabase()
       const engine = await createEngine({ database })
       const started = await Promise.all(
         ['stubborn-agent', 'exit-zero-on-term'].map((name) => startFixture(engine, name)),
@@ -30,7 +29,7 @@ describe('close', () => {
   )
 
   it('O10: what outlives the deadline is named, and close does not hang', async () => {
-    const engine = await createEngine({ database: join(tempDir(), 'runs.db') })
+    const engine = await createEngine({ database: await testDatabase() })
     const started = await startFixture(engine, 'ignore-term', { stop: { termGraceMs: 60_000 } })
     await started.ready()
     onTestFinished(() => endTree(started.ledger))
@@ -39,7 +38,7 @@ describe('close', () => {
   })
 
   it('O10: leave lets the processes run on, and a later engine stops them', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const first = await createEngine({ database })
     const started = await startFixture(first, 'stubborn-agent')
     await started.ready()
@@ -54,16 +53,14 @@ describe('close', () => {
   })
 
   it('S2: what was recorded nowhere but in the spool follows when the store answers, also after close', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const engine = await createEngine({ database, commitDeadlineMs: 200 })
     const started = await startFixture(engine, 'ignore-term', { task: 't1' })
     await started.ready()
-    const other = new BetterSqlite3(database)
-    onTestFinished(() => void other.close())
-    other.exec('BEGIN EXCLUSIVE')
+    const unlock = await (await openBackdoor(database)).lock()
     expect(await engine.close({ deadlineMs: 20_000 })).toEqual({ left: [] })
     expect(started.alive()).toEqual([])
-    other.exec('COMMIT')
+    await unlock()
     await using records = await openRecords({ database })
     await waitFor(async () => (await records.history(started.run.id)).run.process === 'confirmed', {
       deadlineMs: 20_000,
@@ -72,14 +69,13 @@ describe('close', () => {
   })
 
   it('S2: an engine over a store that stays locked is refused in time, and says why', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     await (await createEngine({ database })).close()
-    const other = new BetterSqlite3(database)
-    onTestFinished(() => void other.close())
-    other.exec('BEGIN IMMEDIATE')
+    const unlock = await (await openBackdoor(database)).lock()
+    onTestFinished(unlock)
     await expect(createEngine({ database, commitDeadlineMs: 200 })).rejects.toMatchObject({
       code: 'store-unavailable',
-      message: expect.stringContaining('locked') as string,
+      message: expect.stringMatching(/lock/) as string,
     })
   })
 

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { RunSpec } from '../../src/index.js'
+import { testDatabase } from '../support/database.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { readLedger, statOf } from '../support/proc-reader.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
@@ -88,7 +89,7 @@ describe('at the door', () => {
   })
 
   it('L8: two engines over one store never begin one id twice', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const engines = await Promise.all([openTestEngine({ database }), openTestEngine({ database })])
     for (let round = 0; round < 10; round += 1) {
       const id = `r${String(round)}`
@@ -155,7 +156,7 @@ describe('what a process bears', () => {
   })
 
   it('L7: arguments and environment are nowhere in the store', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const engine = await openTestEngine({ database, logs: false })
     const run = await engine.start({
       command: ['true', 'secret-argument'],

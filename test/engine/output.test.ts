@@ -1,9 +1,9 @@
 /** Output: bounded, complete in the log, and never in the way of a stop. */
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { RunEventOut } from '../../src/index.js'
+import { testDatabase } from '../support/database.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
-import { tempDir, waitFor } from '../support/wait-for.js'
+import { waitFor } from '../support/wait-for.js'
 
 const MIB = 1024 * 1024
 
@@ -71,7 +71,7 @@ describe('lines', () => {
 
 describe('a flood', () => {
   it('L6: a flooding child delays neither the stop nor the timers, and memory stays bounded', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const engine = await openTestEngine({ database, logs: { maxBytes: 4 * MIB } })
     const started = await startFixture(engine, 'flood')
     const before = process.memoryUsage().rss

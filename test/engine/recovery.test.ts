@@ -1,16 +1,15 @@
 /** Engines that died, engines that live, and one that cannot be reached. */
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine, openRecords } from '../../src/index.js'
 import { cli, start, textOf } from '../cli/cli.js'
 import type { Started } from '../cli/cli.js'
+import { openBackdoor, testDatabase } from '../support/database.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { tempDir, waitFor } from '../support/wait-for.js'
+import { waitFor } from '../support/wait-for.js'
 
 interface Elsewhere {
   readonly database: string
@@ -20,7 +19,7 @@ interface Elsewhere {
 
 /** A run in another process, over a store that this one can open. */
 const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewhere> => {
-  const database = join(tempDir(), 'runs.db')
+  const database = await testDatabase()
   const { ledger, env } = withLedger()
   const runner = start(
     [
@@ -150,21 +149,20 @@ describe('recovery', () => {
   it('R9: a snapshot of an unknown chart version is refused by name, and touched by nothing', async () => {
     const elsewhere = await runElsewhere('ignore-term')
     await killRunner(elsewhere)
-    const file = new BetterSqlite3(elsewhere.database)
-    onTestFinished(() => void file.close())
-    file.prepare('update runwarden_run set machine_version = 99').run()
-    const record = () => file.prepare('select owner, rev, snapshot from runwarden_run').get()
-    const before = record()
+    const store = await openBackdoor(elsewhere.database)
+    await store.rows('update runwarden_run set machine_version = 99')
+    const record = () => store.rows('select owner, rev, snapshot from runwarden_run')
+    const before = await record()
     const engine = await openTestEngine({ database: elsewhere.database })
     const receipt = await engine.stop({ run: 'r1' })
     expect(receipt).toMatchObject({ status: 'refused', runs: [{ status: 'refused' }] })
     expect(receipt.runs[0]?.error).toMatch(/run r1 .* version 99/)
-    expect(record()).toEqual(before)
+    expect(await record()).toEqual(before)
     expect(aliveOf(readLedger(elsewhere.ledger))).toHaveLength(1)
   })
 
   it('K16: the fence of an engine that died holds up nobody', async () => {
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const engine = await openTestEngine({ database })
     const started = await startFixture(engine, 'ignore-term', { task: 't1', stop: { termGraceMs: 60_000 } })
     await started.ready()

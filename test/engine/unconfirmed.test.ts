@@ -2,20 +2,20 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRecords } from '../../src/index.js'
+import { testDatabase } from '../support/database.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, quickStop } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { tempDir, waitFor } from '../support/wait-for.js'
+import { waitFor } from '../support/wait-for.js'
 import { canDropKill, hostWithoutKill } from '../support/without-kill.js'
 
 describe('a member that may not be signalled', () => {
   it('P8, C5: is named as survivor with the error, the rest is dead, and the run is unconfirmed and kept', async (context) => {
     if (!canDropKill()) context.skip('no setpriv, or not root')
-    const database = join(tempDir(), 'runs.db')
+    const database = await testDatabase()
     const { ledger, env } = withLedger()
     onTestFinished(() => endTree(ledger))
     const source = `

@@ -434,6 +434,7 @@ const ofPi = {
   start: { type: 'agent_start' },
   update: { type: 'message_update', assistantMessageEvent: { type: 'text_delta' } },
   end: { type: 'agent_end' },
+  settled: { type: 'agent_settled' },
   retry: { type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 1, errorMessage: '429' },
 }
 
@@ -447,7 +448,7 @@ describe.concurrent('completion without completion', () => {
         { say: ofPi.end },
         { hear: 1 },
         { say: ofPi.update },
-        { say: { type: 'agent_settled' } },
+        { say: ofPi.settled },
         { hearEnd: true },
       ),
       protocol: piJson({ mode: 'rpc' }),
@@ -461,6 +462,38 @@ describe.concurrent('completion without completion', () => {
     expect(await run.finish()).toMatchObject({ status: 'completed', exitCode: 0 })
     await run.gone
     expect(named(await engine.history(run.id), 'watchdog.completion-silent')).toHaveLength(1)
+  })
+
+  it('K11, K10: what completes late, after its turn was closed, completes no other turn', async () => {
+    const { engine } = shared
+    const goOn = signal()
+    const run = await engine.start({
+      command: scriptedAgent(
+        { hear: 1 },
+        { say: ofPi.start },
+        { say: ofPi.update },
+        { say: ofPi.end },
+        { hear: 1 },
+        { say: ofPi.settled },
+        { say: ofPi.start },
+        { say: ofPi.update },
+        { until: goOn.file },
+        { say: ofPi.settled },
+        { hearEnd: true },
+      ),
+      protocol: piJson({ mode: 'rpc' }),
+      prompt: 'go',
+      watchdog: limits({ completionSignalMs: 300 }),
+    })
+    const told = listenTo(run, { output: 'frames' })
+    await told.until('turn-ended')
+    const second = run.prompt('again')
+    await told.until('frame', 6)
+    await untilQuiet(run, 300)
+    expect(run.state.work).toBe('open.active.progressing')
+    goOn.give()
+    expect(await second).toMatchObject({ generation: 2, status: 'completed' })
+    expect(await run.finish()).toMatchObject({ status: 'completed', exitCode: 0 })
   })
 
   it('K10: a run for one prompt finishes by it, and its exit is the end', async () => {

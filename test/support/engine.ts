@@ -1,12 +1,12 @@
-/** An engine on a real file, closed after the test; and a fixture started as one of its runs. */
-import { join } from 'node:path'
+/** An engine on a real store, closed after the test; and a fixture started as one of its runs. */
 import { onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { Engine, EngineOptions, Run, RunSpec } from '../../src/index.js'
+import { testDatabase } from './database.js'
 import { fixtureCommand, withLedger } from './fixture.js'
 import { aliveOf, readLedger } from './proc-reader.js'
 import type { LedgerMember } from './proc-reader.js'
-import { tempDir, waitFor } from './wait-for.js'
+import { waitFor } from './wait-for.js'
 
 /** Short ladders: what is tested is their order, not their length. */
 export const quickStop = { termGraceMs: 300, killGraceMs: 5_000 }
@@ -14,7 +14,7 @@ export const quickStop = { termGraceMs: 300, killGraceMs: 5_000 }
 export async function openTestEngine(options: EngineOptions = {}): Promise<Engine> {
   const isPlaced =
     options.kysely !== undefined || options.dialect !== undefined || options.database !== undefined
-  const engine = await createEngine(isPlaced ? options : { database: join(tempDir(), 'runs.db'), ...options })
+  const engine = await createEngine(isPlaced ? options : { database: await testDatabase(), ...options })
   onTestFinished(async () => {
     await engine.close({ runs: 'cancel', deadlineMs: 20_000 })
   }, 60_000)

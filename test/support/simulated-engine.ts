@@ -134,7 +134,7 @@ export async function startSimulatedRun(
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })
-  const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }))
+  const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }), null)
   const simulated: SimulatedRun = {
     run,
     clock,
@@ -155,7 +155,7 @@ export async function startSimulatedRun(
     },
   }
   meet(simulated)
-  await run.begin()
+  await run.begin(() => undefined)
   await turns()
   return simulated
 }

@@ -1,5 +1,6 @@
 /** A real store whose commits can be held, or refused with the error that a database would give. */
 import type { StorePort } from '../../src/actors/store.ports.js'
+import { CommitInDoubt } from '../../src/adapters/store/errors.js'
 import { engineOptionsSchema, openStore, parseOptions } from '../../src/internal.js'
 
 export interface TroubledStore extends StorePort {
@@ -7,6 +8,8 @@ export interface TroubledStore extends StorePort {
   trouble: (Error & { code?: string }) | null
   /** The next write of this event is refused, as a database refuses data that it can never take; null: none is. */
   refused: string | null
+  /** Of so many commits from now on the answer is lost: they are in, and fail. */
+  answersToLose: number
   /** Commits wait for the returned function to be called. */
   hold(): () => void
   /** Every committed batch, in order: `event` of each write. */
@@ -26,6 +29,7 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
   const own = {
     trouble: null as (Error & { code?: string }) | null,
     refused: null as string | null,
+    answersToLose: 0,
     committed,
     hold: () => {
       let release = (): void => undefined
@@ -39,7 +43,10 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
     get(target, name) {
       if (name in own) return Reflect.get(own, name) as unknown
       const member = Reflect.get(target, name) as unknown
-      if (typeof member !== 'function' || name === 'isPassing') return member
+      if (typeof member !== 'function') return member
+      // Answered without the database.
+      if (['isPassing', 'isInDoubt', 'hintFiled'].includes(String(name)))
+        return member.bind(target) as unknown
       return async (...args: unknown[]) => {
         if (own.trouble !== null && name !== 'close') throw own.trouble
         if (name === 'commit') await gate
@@ -53,6 +60,10 @@ export async function openTroubledStore(database = ':memory:'): Promise<Troubled
           throw unacceptable()
         }
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+        if (name === 'commit' && own.answersToLose > 0) {
+          own.answersToLose -= 1
+          throw new CommitInDoubt(new Error('Connection terminated unexpectedly'))
+        }
         if (name === 'commit') committed.push(events)
         return result
       }

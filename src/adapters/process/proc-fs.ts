@@ -71,6 +71,29 @@ export const readStat = (pid: number): ProcStat | null => {
 export const isAlive = ({ state, threads }: ProcStat): boolean =>
   (state !== 'Z' && state !== 'X') || threads > 1
 
+const isStoppedState = (state: string): boolean => state === 'T' || state === 't'
+
+/** A thread that went meanwhile runs no more. */
+const threadStates = (pid: number): string[] =>
+  readdirSync(`/proc/${String(pid)}/task`).flatMap((thread) => {
+    const text = readProcFile(`/proc/${String(pid)}/task/${thread}/stat`)
+    return text === null || text === '' ? [] : [parseStat(text).state]
+  })
+
+/**
+ * O1: the state of the whole process. Its stat shows that of the first thread alone, which may be stopped, or have ended, while another
+ * still finishes a write. A process whose threads cannot be listed is not called stopped (INV-5).
+ */
+export const stateOfThreads = ({ pid, state, threads }: ProcStat): string => {
+  if (threads <= 1 || (!isStoppedState(state) && state !== 'Z')) return state
+  try {
+    const living = threadStates(pid).filter((one) => one !== 'Z' && one !== 'X')
+    return living.find((one) => !isStoppedState(one)) ?? living[0] ?? state
+  } catch {
+    return '?'
+  }
+}
+
 /** The ids of all processes there are, at one moment or nearly so. */
 export const listPids = (): number[] =>
   readdirSync('/proc')

@@ -9,6 +9,7 @@
 import type { ExecutionMarks, ProcessIdentity, TreeMember } from '../../actors/ports.js'
 import type { ProcSnapshot } from './proc-table.js'
 import { keyOf } from './proc-table.js'
+import { stateOfThreads } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
 export interface TreeOptions {
@@ -20,6 +21,10 @@ export interface TreeOptions {
   /** Whether this process launched the leader, so that its group was its own when the tree began. */
   readonly isOwnChild: boolean
 }
+
+/** Oldest first: a child is never older than its parent. Within one tick the ids go up, but where they begin anew. */
+const byAge = (one: ProcStat, other: ProcStat): number =>
+  one.startTicks - other.startTicks || one.pid - other.pid
 
 export class Tree {
   readonly #options: TreeOptions
@@ -40,13 +45,16 @@ export class Tree {
       if (this.#isMember(stat, isGroupOurs, table)) members.set(stat.pid, stat)
     }
     this.#addDescendants(members, candidates)
-    const found = [...members.values()]
+    const found = [...members.values()].sort(byAge)
     this.#known = new Set(found.map(keyOf))
     const leaderPid = this.#options.leader?.pid
     this.#isGroupOccupied =
       isGroupOurs &&
       (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
-    return found.map(({ pid, startTicks, state, name }) => ({ pid, startTicks, state, name }))
+    return found.map((stat) => {
+      const { pid, startTicks, name } = stat
+      return { pid, startTicks, state: stateOfThreads(stat), name }
+    })
   }
 
   #isMember(stat: ProcStat, isGroupOurs: boolean, table: ProcSnapshot): boolean {

@@ -1,5 +1,6 @@
 /** The rows that follow a write's head in the same transaction: journal, effects, timers, and what belongs to its kind. */
 import type { ActorWrite, EffectMark, ExecutionRow, KindRows } from '../../actors/store.ports.js'
+import { notifyFiled } from './dialect.js'
 import type { NewRow, Tx } from './schema.js'
 
 /** The rows of one kind of actor. */
@@ -120,6 +121,10 @@ export const writeLines = async (tx: Tx, orderId: string, { lines }: RowsOf<'sto
       .onConflict((conflict) => conflict.columns(['order_id', 'run_id']).doUpdateSet(row))
       .execute()
   }
+  await notifyFiled(
+    tx,
+    lines.flatMap(({ owner, status }) => (owner === null || status !== 'requested' ? [] : [owner])),
+  )
 }
 
 export const writeMarks = async (tx: Tx, marks: readonly EffectMark[]): Promise<void> => {

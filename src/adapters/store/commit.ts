@@ -2,11 +2,16 @@
  * The write path: many actors' transitions in one transaction.
  *
  * Invariants: INV-1 (snapshot, journal, timers, effects and rows are written together or not at all), S3 (a write names the revision
- *   and the owner it expects; a stale one changes nothing, and does not hold up the others).
+ *   and the owner it expects; a stale one changes nothing, and does not hold up the others), INV-13 (a write whose commit was not
+ *   answered may be given again: one that is in is found, and nothing is written twice).
  */
 import type { ActorWrite, CommitVerdict, EffectMark, StopScope } from '../../actors/store.ports.js'
 import { writeJournals, writeLines, writeMarks, writeRunRows, writeTimers } from './commit-rows.js'
 import type { RowsOf } from './commit-rows.js'
+import { lockFences } from './dialect.js'
+import { isIn } from './committed.js'
+import { CommitInDoubt, isDoubtful } from './errors.js'
+import type { JobMoves } from './job-moves.js'
 import type { IsInScope } from './scope.js'
 import type { Db, Tx } from './schema.js'
 
@@ -20,6 +25,8 @@ const actorColumns = ({ machineVersion, rev, snapshot }: ActorWrite) => ({
 })
 
 const isUpdated = (result: { readonly numUpdatedRows: bigint }): boolean => result.numUpdatedRows > 0n
+const isInserted = (result: { readonly numInsertedOrUpdatedRows: bigint | undefined }): boolean =>
+  result.numInsertedOrUpdatedRows !== 0n
 
 /** A launch inside the scope of a fenced order in force, whichever engine filed it (K16). */
 const isFenced = async (
@@ -55,6 +62,7 @@ const createRun = async (
       labels: JSON.stringify(created.labels),
       program: created.program,
       protocol: created.protocol,
+      job_id: created.job,
       created_at: created.createdAt,
       ...actorColumns(write),
       owner: write.owner,
@@ -63,7 +71,7 @@ const createRun = async (
     })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .executeTakeFirst()
-  if (inserted.numInsertedOrUpdatedRows === 0n) return 'exists'
+  if (!isInserted(inserted)) return 'exists'
   if (!(await isFenced(tx, isInScope, write, rows))) return 'committed'
   await tx.deleteFrom('runwarden_run').where('id', '=', write.actor).execute()
   return 'fenced'
@@ -112,7 +120,7 @@ const writeOrder = async (tx: Tx, write: ActorWrite, rows: RowsOf<'stop-order'>)
   if (write.expectedRev === null) {
     const { created } = rows
     if (created === undefined) return 'stale'
-    await tx
+    const inserted = await tx
       .insertInto('runwarden_stop_order')
       .values({
         id: write.actor,
@@ -126,8 +134,9 @@ const writeOrder = async (tx: Tx, write: ActorWrite, rows: RowsOf<'stop-order'>)
         requested_at: created.requestedAt,
         ...state,
       })
-      .execute()
-    return 'committed'
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirst()
+    return isInserted(inserted) ? 'committed' : 'exists'
   }
   const result = await tx
     .updateTable('runwarden_stop_order')
@@ -147,7 +156,7 @@ const writeRegistry = async (tx: Tx, write: ActorWrite, rows: RowsOf<'registry'>
   }
   if (rows.created !== undefined) {
     const { identity, hostId, version, startedAt, heartbeatAt } = rows.created
-    await tx
+    const inserted = await tx
       .insertInto('runwarden_engine')
       .values({
         id: write.actor,
@@ -161,8 +170,9 @@ const writeRegistry = async (tx: Tx, write: ActorWrite, rows: RowsOf<'registry'>
         heartbeat_at: heartbeatAt,
         ...state,
       })
-      .execute()
-    return 'committed'
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirst()
+    return isInserted(inserted) ? 'committed' : 'exists'
   }
   const result = await tx
     .updateTable('runwarden_engine')
@@ -185,22 +195,87 @@ const writeHead = (tx: Tx, isInScope: IsInScope, write: ActorWrite): Promise<Com
   }
 }
 
-export const commitBatch = (
-  db: Db,
-  isInScope: IsInScope,
+const fenceUse = (batch: readonly ActorWrite[]): 'raises' | 'reads' | 'none' => {
+  const created = batch.flatMap(({ rows }) => (rows.created === undefined ? [] : [rows]))
+  if (created.some((rows) => rows.kind === 'stop-order' && rows.created?.isFenced === true)) return 'raises'
+  return created.some(({ kind }) => kind === 'run') ? 'reads' : 'none'
+}
+
+/** Row locks are taken in one order by everyone, so that no two transactions wait for each other; an actor's writes stay in theirs. */
+const inLockOrder = (batch: readonly ActorWrite[]): readonly number[] =>
+  batch
+    .map((_, index) => index)
+    .sort((one, other) => {
+      const [a, b] = [batch[one]?.actor ?? '', batch[other]?.actor ?? '']
+      return a < b ? -1 : a > b ? 1 : one - other
+    })
+
+interface Taken {
+  readonly verdicts: readonly CommitVerdict[]
+  /** What this transaction wrote, in the batch's order; what was in already is not among it. */
+  readonly fresh: readonly ActorWrite[]
+}
+
+/** What a commit asks of others: whether a fence covers a run, and what a run's transition means to its job. */
+interface Judges {
+  readonly isInScope: IsInScope
+  readonly jobs: JobMoves
+}
+
+const writeHeads = async (
+  tx: Tx,
+  { isInScope, jobs }: Judges,
+  batch: readonly ActorWrite[],
+): Promise<Taken> => {
+  const verdicts: CommitVerdict[] = batch.map(() => 'stale')
+  const isFresh = new Set<number>()
+  for (const index of inLockOrder(batch)) {
+    const write = batch[index]
+    if (write === undefined) continue
+    const isAdmitted = await jobs.admit(tx, write)
+    const verdict = isAdmitted ? await writeHead(tx, isInScope, write) : 'unclaimed'
+    if (verdict === 'committed') isFresh.add(index)
+    const isRefused = verdict !== 'committed' && verdict !== 'fenced'
+    verdicts[index] = isRefused && (await isIn(tx, write)) ? 'committed' : verdict
+  }
+  return { verdicts, fresh: batch.filter((_, index) => isFresh.has(index)) }
+}
+
+const writeBatch = async (
+  tx: Tx,
+  judges: Judges,
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
-): Promise<readonly CommitVerdict[]> =>
-  db.transaction().execute(async (tx) => {
-    const verdicts: CommitVerdict[] = []
-    for (const write of batch) verdicts.push(await writeHead(tx, isInScope, write))
-    const taken = batch.filter((_, index) => verdicts[index] === 'committed')
-    if (taken.length > 0) await writeJournals(tx, taken)
-    for (const write of taken) {
-      await writeTimers(tx, write)
-      if (write.rows.kind === 'run') await writeRunRows(tx, write.actor, write.journal.at, write.rows)
-      if (write.rows.kind === 'stop-order') await writeLines(tx, write.actor, write.rows)
-    }
-    await writeMarks(tx, marks)
-    return verdicts
-  })
+): Promise<readonly CommitVerdict[]> => {
+  await lockFences(tx, fenceUse(batch))
+  const { verdicts, fresh } = await writeHeads(tx, judges, batch)
+  if (fresh.length > 0) await writeJournals(tx, fresh)
+  for (const write of fresh) {
+    await writeTimers(tx, write)
+    await judges.jobs.follow(tx, write)
+    if (write.rows.kind === 'run') await writeRunRows(tx, write.actor, write.journal.at, write.rows)
+    if (write.rows.kind === 'stop-order') await writeLines(tx, write.actor, write.rows)
+  }
+  await writeMarks(tx, marks)
+  return verdicts
+}
+
+/** Rejects with `CommitInDoubt` when the COMMIT itself was not answered; with anything else, nothing of the batch is in. */
+export const commitBatch = async (
+  db: Db,
+  isInScope: IsInScope,
+  jobs: JobMoves,
+  batch: readonly ActorWrite[],
+  marks: readonly EffectMark[],
+): Promise<readonly CommitVerdict[]> => {
+  const progress = { isCommitting: false }
+  try {
+    return await db.transaction().execute(async (tx) => {
+      const verdicts = await writeBatch(tx, { isInScope, jobs }, batch, marks)
+      progress.isCommitting = true
+      return verdicts
+    })
+  } catch (error) {
+    throw progress.isCommitting && isDoubtful(error) ? new CommitInDoubt(error) : error
+  }
+}

@@ -2,7 +2,8 @@
  * The store port over any Kysely instance.
  *
  * Owns: the translation between the actors' rows and the tables. Writes are in commit.ts.
- * Does not own: the connection's making (sqlite.ts) nor the schema's (migrations.ts).
+ * Does not own: the connection's making (sqlite.ts, postgres.ts), the schema's (migrations.ts), what a failure is called
+ *   (in-our-terms.ts).
  */
 import { sql } from 'kysely'
 import type {
@@ -13,6 +14,7 @@ import type {
   EffectRow,
   EngineRow,
   ExecutionRow,
+  FiledHints,
   FiledLine,
   NoticeRow,
   RunFilter,
@@ -25,8 +27,11 @@ import type {
   StorePort,
   TimerRow,
 } from '../../actors/store.ports.js'
+import type { JobChart } from '../../actors/job.ports.js'
 import { commitBatch } from './commit.js'
-import { isPassing, toStoreError } from './errors.js'
+import { CommitInDoubt, isPassing } from './errors.js'
+import { JobMoves } from './job-moves.js'
+import { KyselyJobStore } from './job-store.js'
 import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
 import { scopeCondition } from './scope.js'
@@ -34,34 +39,52 @@ import type { IsInScope } from './scope.js'
 
 /** Below every dialect's maximum of bound values. */
 const IDS_PER_QUERY = 500
+/** A transaction of its own for so many runs: none holds its locks, or one statement, for long. */
+const RUNS_PER_PRUNE = 500
+
+/** Where nobody tells: looks find what was filed. */
+const NO_HINTS: FiledHints = { isLive: false, close: () => undefined }
 
 export class KyselyStore implements StorePort {
+  readonly jobs: KyselyJobStore
+  readonly #moves: JobMoves
   readonly #db: Db
   readonly #isInScope: IsInScope
   readonly #hasDataVersion: boolean
+  readonly #openHints: ((engineId: string, onHint: () => void) => FiledHints) | null
   readonly #closeDb: () => Promise<void>
 
   constructor(
     db: Db,
     options: {
       readonly isInScope: IsInScope
+      readonly jobChart: JobChart
       /** SQLite tells cheaply whether another connection has written. */
       readonly hasDataVersion: boolean
+      /** A connection over which the database tells of filed orders, where there can be one. */
+      readonly openHints?: (engineId: string, onHint: () => void) => FiledHints
       readonly close: () => Promise<void>
     },
   ) {
     this.#db = db
     this.#isInScope = options.isInScope
+    this.#moves = new JobMoves(options.jobChart)
+    this.jobs = new KyselyJobStore(db, this.#moves)
     this.#hasDataVersion = options.hasDataVersion
+    this.#openHints = options.openHints ?? null
     this.#closeDb = options.close
   }
 
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]> {
-    return commitBatch(this.#db, this.#isInScope, batch, marks)
+    return commitBatch(this.#db, this.#isInScope, this.#moves, batch, marks)
   }
 
   isPassing(error: unknown): boolean {
     return isPassing(error)
+  }
+
+  isInDoubt(error: unknown): boolean {
+    return error instanceof CommitInDoubt
   }
 
   async loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null> {
@@ -88,9 +111,11 @@ export class KyselyStore implements StorePort {
   }
 
   async loadRun(runId: string): Promise<StoredRun | null> {
-    const row = await this.#read(
-      this.#db.selectFrom('runwarden_run').selectAll().where('id', '=', runId).executeTakeFirst(),
-    )
+    const row = await this.#db
+      .selectFrom('runwarden_run')
+      .selectAll()
+      .where('id', '=', runId)
+      .executeTakeFirst()
     return row === undefined ? null : toRun(row)
   }
 
@@ -100,7 +125,7 @@ export class KyselyStore implements StorePort {
     if (onlyOpen === true) query = query.where('done_at', 'is', null)
     if (scope !== undefined) query = query.where(scopeCondition(scope))
     if (limit !== undefined) query = query.limit(limit)
-    const runs = (await this.#read(query.execute())).map(toRun)
+    const runs = (await query.execute()).map(toRun)
     if (scope === undefined) return runs
     return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
   }
@@ -242,21 +267,26 @@ export class KyselyStore implements StorePort {
     at: number,
     progress: readonly { readonly runId: string; readonly lastProgressAt: number }[],
   ): Promise<void> {
+    const beat = { id: engineId, lastProgressAt: null }
+    const rows = [beat, ...progress.map(({ runId, lastProgressAt }) => ({ id: runId, lastProgressAt }))]
     await this.#db.transaction().execute(async (tx) => {
-      await tx.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', engineId).execute()
-      for (const { runId, lastProgressAt } of progress) {
-        await tx
-          .updateTable('runwarden_run')
-          .set({ last_progress_at: lastProgressAt })
-          .where('id', '=', runId)
-          .where('owner', '=', engineId)
-          .execute()
+      // In the order in which a commit takes its locks (commit.ts).
+      for (const { id, lastProgressAt } of rows.sort((a, b) => (a.id < b.id ? -1 : 1))) {
+        await (
+          lastProgressAt === null
+            ? tx.updateTable('runwarden_engine').set({ heartbeat_at: at }).where('id', '=', id)
+            : tx
+                .updateTable('runwarden_run')
+                .set({ last_progress_at: lastProgressAt })
+                .where('id', '=', id)
+                .where('owner', '=', engineId)
+        ).execute()
       }
     })
   }
 
   async listEngines(): Promise<readonly EngineRow[]> {
-    const rows = await this.#read(this.#db.selectFrom('runwarden_engine').selectAll().execute())
+    const rows = await this.#db.selectFrom('runwarden_engine').selectAll().execute()
     return rows.map((row) => ({
       id: row.id,
       identity: {
@@ -286,14 +316,12 @@ export class KyselyStore implements StorePort {
   async openRunsOfOthers(
     engineId: string,
   ): Promise<readonly { readonly runId: string; readonly owner: string }[]> {
-    return this.#read(
-      this.#db
-        .selectFrom('runwarden_run')
-        .select(['id as runId', 'owner'])
-        .where('done_at', 'is', null)
-        .where('owner', '!=', engineId)
-        .execute(),
-    )
+    return this.#db
+      .selectFrom('runwarden_run')
+      .select(['id as runId', 'owner'])
+      .where('done_at', 'is', null)
+      .where('owner', '!=', engineId)
+      .execute()
   }
 
   async filedLines(engineId: string): Promise<readonly FiledLine[]> {
@@ -358,24 +386,42 @@ export class KyselyStore implements StorePort {
     return rows[0]?.data_version ?? null
   }
 
+  hintFiled(engineId: string, onHint: () => void): FiledHints {
+    return this.#openHints === null ? NO_HINTS : this.#openHints(engineId, onHint)
+  }
+
   async prune(settledBefore: number): Promise<number> {
+    let count = 0
+    for (;;) {
+      const removed = await this.#pruneSome(settledBefore)
+      count += removed
+      if (removed < RUNS_PER_PRUNE) return count
+    }
+  }
+
+  #pruneSome(settledBefore: number): Promise<number> {
     return this.#db.transaction().execute(async (tx) => {
       // S4: done means settled, confirmed and delivered; nothing else is ever removed.
-      const done = tx
+      const done = await tx
         .selectFrom('runwarden_run')
         .select('id')
         .where('done_at', 'is not', null)
         .where('settled_at', '<', settledBefore)
+        .orderBy('settled_at')
+        .limit(RUNS_PER_PRUNE)
+        .execute()
+      const ids = done.map(({ id }) => id)
+      if (ids.length === 0) return 0
       for (const table of ['runwarden_transition', 'runwarden_effect', 'runwarden_timer'] as const) {
-        await tx.deleteFrom(table).where('kind', '=', 'run').where('actor', 'in', done).execute()
+        await tx.deleteFrom(table).where('kind', '=', 'run').where('actor', 'in', ids).execute()
       }
       for (const table of ['runwarden_execution', 'runwarden_notice', 'runwarden_result'] as const) {
-        await tx.deleteFrom(table).where('run_id', 'in', done).execute()
+        await tx.deleteFrom(table).where('run_id', 'in', ids).execute()
       }
-      await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', done).execute()
+      await tx.deleteFrom('runwarden_stop_order_run').where('run_id', 'in', ids).execute()
       const { numDeletedRows } = await tx
         .deleteFrom('runwarden_run')
-        .where('id', 'in', done)
+        .where('id', 'in', ids)
         .executeTakeFirst()
       return Number(numDeletedRows)
     })
@@ -383,14 +429,5 @@ export class KyselyStore implements StorePort {
 
   close(): Promise<void> {
     return this.#closeDb()
-  }
-
-  /** A read that fails says so in the library's terms (K15: a failed lookup is never "nothing"). */
-  async #read<T>(query: Promise<T>): Promise<T> {
-    try {
-      return await query
-    } catch (error) {
-      throw toStoreError(error)
-    }
   }
 }

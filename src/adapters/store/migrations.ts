@@ -3,15 +3,16 @@
  * A released migration is never edited; a change is a new one, and `SCHEMA_VERSION` counts them.
  */
 import type { Kysely, Migration } from 'kysely'
+import { isPostgres } from './dialect.js'
 
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
 
 /** Whole numbers come back as numbers on every dialect; a PostgreSQL bigint would arrive as text. */
 const wholeNumber = (db: Kysely<unknown>): 'double precision' | 'integer' =>
-  db.getExecutor().adapter.constructor.name.startsWith('Postgres') ? 'double precision' : 'integer'
+  isPostgres(db) ? 'double precision' : 'integer'
 
 const createTable = async (
   db: Kysely<unknown>,
@@ -26,6 +27,14 @@ const createTable = async (
     )
   }
   await table.addPrimaryKeyConstraint(`${name}_key`, [...key] as never[]).execute()
+}
+
+const createIndex = async (db: Kysely<unknown>, table: string, columns: readonly string[]): Promise<void> => {
+  await db.schema
+    .createIndex(`${table}_by_${columns.join('_')}`)
+    .on(table)
+    .columns([...columns])
+    .execute()
 }
 
 const core: Migration = {
@@ -161,7 +170,7 @@ const core: Migration = {
     await db
       .withTables<{ runwarden_meta: { name: string; value: string } }>()
       .insertInto('runwarden_meta')
-      .values({ name: 'schema-version', value: String(SCHEMA_VERSION) })
+      .values({ name: 'schema-version', value: '1' })
       .execute()
     const indexes: readonly (readonly [table: string, ...columns: string[]])[] = [
       ['runwarden_run', 'done_at', 'owner'],
@@ -172,17 +181,62 @@ const core: Migration = {
       ['runwarden_stop_order_run', 'owner', 'status'],
       ['runwarden_stop_order_run', 'run_id'],
     ]
-    for (const [table, ...columns] of indexes) {
-      await db.schema
-        .createIndex(`${table}_by_${columns.join('_')}`)
-        .on(table)
-        .columns(columns)
-        .execute()
-    }
+    for (const [table, ...columns] of indexes) await createIndex(db, table, columns)
+  },
+}
+
+const jobs: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.alterTable('runwarden_run').addColumn('job_id', 'text').execute()
+    await createTable(db, 'runwarden_job', ['id'], {
+      id: 'text',
+      token: 'text',
+      title: 'text?',
+      project: 'text?',
+      account: 'text?',
+      program: 'text',
+      spec: 'text',
+      place: 'whole',
+      state: 'text',
+      attempts_left: 'whole',
+      attempts_spent: 'whole',
+      run_id: 'text?',
+      engine_id: 'text?',
+      workspace: 'text?',
+      machine_version: 'whole',
+      rev: 'whole',
+      snapshot: 'text',
+      created_at: 'whole',
+      updated_at: 'whole',
+      ended_at: 'whole?',
+    })
+    await createTable(db, 'runwarden_job_after', ['job_id', 'after_id'], { job_id: 'text', after_id: 'text' })
+    await createTable(db, 'runwarden_queue', ['name'], {
+      name: 'text',
+      rev: 'whole',
+      held_at: 'whole?',
+      held_by: 'text?',
+      held_reason: 'text?',
+    })
+    const tables = db.withTables<{
+      runwarden_queue: { name: string; rev: number }
+      runwarden_meta: { name: string; value: string }
+    }>()
+    await tables.insertInto('runwarden_queue').values({ name: 'jobs', rev: 0 }).execute()
+    await tables
+      .updateTable('runwarden_meta')
+      .set({ value: '2' })
+      .where('name', '=', 'schema-version')
+      .execute()
+    // The first finds what is next, passing over full projects and accounts in the index alone; the second lists.
+    await createIndex(db, 'runwarden_job', ['state', 'place', 'id', 'project', 'account'])
+    await createIndex(db, 'runwarden_job', ['ended_at', 'place', 'id'])
+    await createIndex(db, 'runwarden_job_after', ['after_id'])
   },
 }
 
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
+  runwarden_0002_jobs: jobs,
 }

@@ -23,6 +23,7 @@ export const toRun = (row: RunTable): StoredRun => ({
     labels: parse(row.labels),
     program: row.program,
     protocol: row.protocol,
+    job: row.job_id,
     createdAt: row.created_at,
   },
   head: {

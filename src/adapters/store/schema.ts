@@ -8,6 +8,7 @@ export interface RunTable {
   labels: string
   program: string
   protocol: string
+  job_id: string | null
   machine_version: number
   rev: number
   owner: string
@@ -139,6 +140,45 @@ export interface EngineTable {
   state: string
 }
 
+export interface JobTable {
+  id: string
+  token: string
+  title: string | null
+  project: string | null
+  account: string | null
+  program: string
+  spec: string
+  /** Orders the queue; only the order means anything. */
+  place: number
+  state: string
+  attempts_left: number
+  attempts_spent: number
+  /** The claim: the run it is, or will be, done by, and the engine that claimed it. */
+  run_id: string | null
+  engine_id: string | null
+  workspace: string | null
+  machine_version: number
+  rev: number
+  snapshot: string
+  created_at: number
+  updated_at: number
+  ended_at: number | null
+}
+
+export interface JobAfterTable {
+  job_id: string
+  after_id: string
+}
+
+/** One row: what holds for the queue as a whole. Every change of the queue's order updates it first, and so waits for the others. */
+export interface QueueTable {
+  name: string
+  rev: number
+  held_at: number | null
+  held_by: string | null
+  held_reason: string | null
+}
+
 export interface MetaTable {
   name: string
   value: string
@@ -155,6 +195,9 @@ export interface Database {
   runwarden_notice: NoticeTable
   runwarden_result: ResultTable
   runwarden_engine: EngineTable
+  runwarden_job: JobTable
+  runwarden_job_after: JobAfterTable
+  runwarden_queue: QueueTable
   runwarden_meta: MetaTable
 }
 

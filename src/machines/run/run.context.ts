@@ -19,11 +19,19 @@ export interface RunPolicy {
   readonly hasDeliver: boolean
   readonly askGraceMs: number
   readonly termGraceMs: number
+  /** Why the driver declares a TERM grace of its own (O3); null where it gave none. */
+  readonly termGraceReason: string | null
   readonly killGraceMs: number
   readonly pauseGraceMs: number
   readonly exitGraceMs: number
   readonly turnCancelMs: number
   readonly finalizeDeadlineMs: number
+  /** O16: a person in front of the machine does not freeze it. */
+  readonly isForeground: boolean
+  /** O15: wall time, from the first launch on, frozen time left out; null: no limit. */
+  readonly timeoutMs: number | null
+  /** O15: bytes of both streams, over all attempts; null: no limit. */
+  readonly maxOutputBytes: number | null
 }
 
 export type IntentKind = 'cancel' | 'interrupt' | 'never-started' | 'stalled' | 'finished' | 'fault'
@@ -38,6 +46,16 @@ export interface Intent {
 }
 
 export type FreezeOwner = 'machine' | 'user'
+
+/** O1: what the last complete look at a tree that is to be frozen found. */
+export interface FreezeReport {
+  readonly isComplete: boolean
+  /** Members that could not be stopped in time; empty when it is complete. */
+  readonly running: readonly Survivor[]
+  readonly at: number
+}
+
+export type LimitName = 'timeoutMs' | 'maxOutputBytes'
 
 export interface ExitStatus {
   readonly exitCode: number | null
@@ -125,6 +143,8 @@ export interface RunContext {
   /** When each kind of intent was first asked for; a stronger intent does not erase the weaker one's time. */
   readonly requestedAt: Readonly<Partial<Record<IntentKind, number>>>
   readonly freeze: FreezeOwner | null
+  /** Null until the process actor has told how a freeze went. */
+  readonly freezeReport: FreezeReport | null
   readonly isSuppressed: boolean
   readonly exit: ExitStatus | null
   readonly result: TurnResult | null
@@ -156,6 +176,7 @@ export const initialRunContext = (input: RunInput): RunContext => ({
   intent: null,
   requestedAt: {},
   freeze: null,
+  freezeReport: null,
   isSuppressed: false,
   exit: null,
   result: null,

@@ -81,6 +81,7 @@ export const record = (context: RunContext, intent: Intent) => ({
   intent,
   // A run that is being ended is not paused any more.
   freeze: null,
+  freezeReport: null,
   requestedAt: { ...context.requestedAt, [intent.kind]: intent.requestedAt },
 })
 

@@ -7,6 +7,7 @@ import type {
   ExitStatus,
   FreezeOwner,
   Intent,
+  LimitName,
   Survivor,
   TurnResult,
   TurnStamp,
@@ -81,6 +82,15 @@ export type RunFact =
       readonly error?: string
     } & OfAttempt)
   | ({ readonly type: 'process.signal-failed'; readonly error: string } & OfAttempt)
+  /** O1: every member of the tree was seen stopped. */
+  | ({ readonly type: 'process.frozen' } & OfAttempt)
+  /** O1: these could not be stopped in time; it is gone on trying. */
+  | ({
+      readonly type: 'process.freeze-failed'
+      readonly running: readonly Survivor[]
+      readonly error?: string
+    } & OfAttempt)
+  | ({ readonly type: 'limit.exceeded'; readonly limit: LimitName; readonly max: number } & Timed)
   | ({ readonly type: 'run.lost'; readonly evidence: EvidenceKind } & Timed)
   | ({ readonly type: 'run.faulted'; readonly message: string } & Timed)
   | ({ readonly type: 'delivery.finalized' } & Timed)
@@ -114,3 +124,7 @@ export const isIntentEvent = (type: string): boolean =>
 
 /** Classifications the engine makes by itself: if they cannot be recorded, they do not act (K7). */
 export const isAutomaticEvent = (type: string): boolean => type.startsWith('watchdog.')
+
+/** What is given up at once when it cannot be recorded: the engine asks again by itself, a caller who waits is told so. */
+export const isAbandonableEvent = (type: string): boolean =>
+  isAutomaticEvent(type) || type === 'run.pause' || type === 'run.resume'

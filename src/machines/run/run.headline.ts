@@ -1,4 +1,5 @@
 /** One word for people, computed from the three regions. */
+import type { FreezeReport } from './run.context.js'
 
 export interface RunStateValue {
   readonly work: WorkState
@@ -25,13 +26,14 @@ export const isDone = (value: RunStateValue): boolean =>
   isSettled(value) && isConfirmed(value) && isDelivered(value)
 const isInLadder = (value: RunStateValue): boolean => LADDER.includes(value.process)
 
-export const headlineOf = (value: RunStateValue): string => {
+export const headlineOf = (value: RunStateValue, freezeReport?: FreezeReport | null): string => {
   if ('settled' in value.work) {
     if (isConfirmed(value)) return value.work.settled
     return `${value.work.settled} (${value.process === 'unconfirmed' ? 'unconfirmed' : 'stopping'})`
   }
   if (isInLadder(value)) return value.process
-  if (value.process === 'frozen') return 'paused'
+  // O1: a tree of which something runs is not called frozen without a word.
+  if (value.process === 'frozen') return freezeReport?.isComplete === false ? 'paused (incomplete)' : 'paused'
   const open = value.work.open
   if (typeof open === 'string') return open
   return open.active === 'progressing' ? 'active' : open.active

@@ -1,9 +1,13 @@
 /** How a settled run is described. Pure: from the context and the fact that settled it. */
-import type { ExitStatus, Outcome, OutcomeStatus, RunContext } from './run.context.js'
+import type { ExitStatus, LimitName, Outcome, OutcomeStatus, RunContext } from './run.context.js'
 
 const NO_EXIT: ExitStatus = { exitCode: null, signal: null }
 
 export const NEVER_STARTED_MESSAGE = 'Agent produced no output since start'
+
+/** O15: names the limit and its value. */
+export const limitReason = (limit: LimitName, max: number): string =>
+  `limit ${limit} exceeded: more than ${String(max)} ${limit === 'timeoutMs' ? 'ms, frozen time left out' : 'bytes of output'}`
 
 export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
   signal !== null

@@ -42,6 +42,10 @@ const intentOnLiveTree = {
   ],
 } as const
 
+const signalError = {
+  'process.signal-failed': { guard: 'isCurrentExecution', actions: 'noteSignalError' },
+} as const
+
 const exitOfLiveTree = [
   { guard: 'isTreeEmpty', target: GONE, actions: ['noteExit', 'noteEvidence'] },
   // L2: the outcome is decided on exit; what the leader left behind is swept by the same ladder.
@@ -66,7 +70,11 @@ export const processRegion = runSetup.createStateConfig({
       entry: { type: 'admission.request', params: ({ context }) => ({ attempt: context.attempt }) },
       on: {
         ...freezeRequest,
-        'run.admitted': { guard: 'hasNoIntent', target: 'launching' },
+        'run.admitted': [
+          // O15: the time of all attempts is one.
+          { guard: 'isTimeLimitDue', target: 'launching', actions: 'armTimeLimit' },
+          { guard: 'hasNoIntent', target: 'launching' },
+        ],
         // P5: nothing was spawned, and nothing will be.
         'intent.recorded': { target: 'confirmed', actions: 'noteNeverLaunched' },
         'run.lost': { target: 'confirmed', actions: 'noteNeverLaunched' },
@@ -95,19 +103,23 @@ export const processRegion = runSetup.createStateConfig({
       on: {
         ...gone,
         ...intentOnLiveTree,
+        ...signalError,
         'process.exited': exitOfLiveTree,
         'execution.dismissed': { target: TERM },
         'run.pause': { target: 'frozen', actions: 'noteFreeze' },
       },
     },
     frozen: {
-      description: 'Every process of the tree is stopped; the grace window runs.',
+      description: 'Every process of the tree is being stopped, and kept so; the grace window runs.',
       entry: ['noteLaunched', { type: 'process.freeze', params: ofExecution }],
       on: {
         ...gone,
         ...intentOnLiveTree,
+        ...signalError,
         'process.exited': exitOfLiveTree,
         'execution.dismissed': { target: TERM },
+        'process.frozen': { guard: 'isCurrentExecution', actions: 'noteFrozen' },
+        'process.freeze-failed': { guard: 'isCurrentExecution', actions: 'noteFreezeFailed' },
         'run.pause': { actions: 'noteFreeze' },
         'run.resume': {
           guard: 'mayThaw',
@@ -115,11 +127,16 @@ export const processRegion = runSetup.createStateConfig({
           actions: ['clearFreeze', { type: 'process.thaw', params: ofExecution }],
         },
       },
-      after: { pauseGrace: { actions: 'raiseGraceOver' } },
+      // O2: TERM in the same transition, whatever the agent could be asked: the ladder has its fixed length.
+      after: { pauseGrace: { target: 'term-sent', actions: 'raiseGraceOver' } },
     },
     asking: {
       description: 'The agent was asked to end by its own means.',
-      entry: { type: 'process.ask', params: ofExecution },
+      // A stopped agent cannot answer. Where nothing was stopped, nothing is continued.
+      entry: [
+        { type: 'process.thaw', params: ofExecution },
+        { type: 'process.ask', params: ofExecution },
+      ],
       on: {
         ...gone,
         ...upgrade,
@@ -133,8 +150,8 @@ export const processRegion = runSetup.createStateConfig({
       on: {
         ...gone,
         ...upgrade,
+        ...signalError,
         'process.exited': exitInLadder,
-        'process.signal-failed': { guard: 'isCurrentExecution', actions: 'noteSignalError' },
       },
       after: { termGrace: { target: 'kill-sent' } },
     },
@@ -149,8 +166,8 @@ export const processRegion = runSetup.createStateConfig({
       },
       on: {
         ...gone,
+        ...signalError,
         'process.exited': exitInLadder,
-        'process.signal-failed': { guard: 'isCurrentExecution', actions: 'noteSignalError' },
         'process.survived': {
           guard: 'isCurrentExecution',
           target: 'unconfirmed',

@@ -6,7 +6,7 @@
  * Messages out: the effects, as named actions without an implementation here. See run.effects.ts.
  * Invariants: INV-3 (an outcome is written once), INV-7 and INV-8 (`isAttemptDue`), INV-10 (`isCurrent…`).
  */
-import { assign, cancel, raise, setup } from 'xstate'
+import { assign, cancel, enqueueActions, raise, setup } from 'xstate'
 import type { Intent, RunContext, RunInput } from './run.context.js'
 import {
   DELIVERY_RETRY_MS,
@@ -34,8 +34,10 @@ import {
   describeExit,
   describeFailedExit,
   isSuccess,
+  limitReason,
   settle,
 } from './run.outcome.js'
+import { TIME_LIMIT_TIMER, TURN_CANCEL_TIMER, TURN_RETURN_TIMER } from './run.timers.js'
 
 const turnCancelled = ({ attempt, generation }: RunContext, { at }: RunEvent) => ({
   type: 'turn.cancelled' as const,
@@ -115,7 +117,11 @@ export const runSetup = setup({
     /** The open turn waits for this launch; one that is told twice gives it once. */
     isDispatchDue: ({ context, event }) =>
       context.policy.isDriven && isExecutionOfAttempt(context, event) && !isAgentUp(context),
-    isFrozen: ({ context }) => context.freeze !== null,
+    /** O15: the first launch of a run with a time limit. A record of an older version has no such field. */
+    isTimeLimitDue: ({ context }) =>
+      context.intent === null &&
+      context.executionAttempt === 0 &&
+      typeof context.policy.timeoutMs === 'number',
   },
 
   delays: {
@@ -123,6 +129,7 @@ export const runSetup = setup({
     termGrace: ({ context }) => context.policy.termGraceMs,
     killGrace: ({ context }) => context.policy.killGraceMs,
     pauseGrace: ({ context }) => context.policy.pauseGraceMs,
+    timeLimit: ({ context }) => context.policy.timeoutMs ?? 0,
     exitGrace: ({ context }) => context.policy.exitGraceMs,
     turnCancelGrace: ({ context }) => context.policy.turnCancelMs + TURN_RETURN_MS,
     turnReturnGrace: () => TURN_RETURN_MS,
@@ -185,6 +192,7 @@ export const runSetup = setup({
       openQuestions: 0,
       isTurnCancelling: false,
       isTurnCancelHeard: false,
+      freezeReport: null,
       exit: null,
       result: null,
     }),
@@ -193,14 +201,17 @@ export const runSetup = setup({
     /** K13: the agent was asked to end its turn; past this it is freed without its answer. */
     armTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
       delay: 'turnCancelGrace',
-      id: 'turn-cancel',
+      id: TURN_CANCEL_TIMER,
     }),
-    /** K13: the agent has heard; its prompt has so long to return. */
-    rearmTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+    /** K13: the agent has heard; its prompt has so long to return, and no longer than without an answer. */
+    armTurnReturn: raise(({ context, event }) => turnCancelled(context, event), {
       delay: 'turnReturnGrace',
-      id: 'turn-cancel',
+      id: TURN_RETURN_TIMER,
     }),
-    disarmTurnCancel: cancel('turn-cancel'),
+    disarmTurnCancel: enqueueActions(({ enqueue }) => {
+      enqueue.cancel(TURN_CANCEL_TIMER)
+      enqueue.cancel(TURN_RETURN_TIMER)
+    }),
 
     // ── intents ────────────────────────────────────────────────────────────────────────────────
     recordCancel: assign(({ context, event }) =>
@@ -243,6 +254,21 @@ export const runSetup = setup({
       force: false,
     })),
     noteSuppressed: assign({ isSuppressed: true }),
+    recordLimit: assign(({ context, event }) => {
+      const { limit, max, at } = as<'limit.exceeded'>(event)
+      const order = { at, by: 'engine', reason: limitReason(limit, max), force: false }
+      return record(context, intentFrom(context, 'interrupt', order))
+    }),
+    armTimeLimit: raise(
+      ({ context, event }) => ({
+        type: 'limit.exceeded' as const,
+        at: event.at,
+        limit: 'timeoutMs' as const,
+        max: context.policy.timeoutMs ?? 0,
+      }),
+      { delay: 'timeLimit', id: TIME_LIMIT_TIMER },
+    ),
+    disarmTimeLimit: cancel(TIME_LIMIT_TIMER),
 
     // ── the execution ──────────────────────────────────────────────────────────────────────────
     takeExecution: assign({
@@ -281,8 +307,13 @@ export const runSetup = setup({
     noteFreeze: assign({
       freeze: ({ context, event }) => (context.freeze === 'user' ? 'user' : as<'run.pause'>(event).owner),
     }),
-    clearFreeze: assign({ freeze: null }),
+    clearFreeze: assign({ freeze: null, freezeReport: null }),
     announceDismissal: raise(({ event }) => ({ type: 'execution.dismissed' as const, at: event.at })),
+    noteFrozen: assign({ freezeReport: ({ event }) => ({ isComplete: true, running: [], at: event.at }) }),
+    noteFreezeFailed: assign(({ context, event }) => {
+      const { running, error, at } = as<'process.freeze-failed'>(event)
+      return { freezeReport: { isComplete: false, running, at }, lastError: error ?? context.lastError }
+    }),
     announceTreeConfirmed: raise(({ event }) => ({ type: 'tree.confirmed' as const, at: event.at })),
 
     // ── the outcome (each is used only on a transition out of `open`: INV-3) ─────────────────────

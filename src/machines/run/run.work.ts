@@ -21,6 +21,23 @@ const intentCommands = {
   },
 } as const
 
+/** The result is there, and the process does not exit: the result stands, and the ladder ends the process. */
+const resultStands = [
+  {
+    guard: 'isResultOk',
+    target: `${SETTLED}.completed`,
+    actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
+  },
+  { target: `${SETTLED}.failed`, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
+] as const
+
+const limits = {
+  'limit.exceeded': {
+    target: '#run.work.open.interrupting',
+    actions: ['recordLimit', 'announceIntent'],
+  },
+} as const
+
 const nextAttempt = {
   guard: 'isFallbackDue',
   target: '#run.work.open.accepted',
@@ -97,7 +114,7 @@ const turnCancel = {
   },
   'turn.cancel-acknowledged': {
     guard: 'isTurnCancelUnheard',
-    actions: ['noteTurnCancelHeard', 'rearmTurnCancel'],
+    actions: ['noteTurnCancelHeard', 'armTurnReturn'],
   },
 } as const
 
@@ -123,6 +140,7 @@ export const workRegion = runSetup.createStateConfig({
           always: { guard: 'isTurnAwaited', target: 'ready' },
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             ...failedStarts,
             'process.launched': { guard: 'isDispatchDue', actions: dispatch },
@@ -147,6 +165,7 @@ export const workRegion = runSetup.createStateConfig({
           initial: 'progressing',
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             ...failedStarts,
             ...turnEnds,
@@ -194,6 +213,7 @@ export const workRegion = runSetup.createStateConfig({
           description: 'No turn is open; the agent waits for the next prompt.',
           on: {
             ...intentCommands,
+            ...limits,
             ...naturalEnds,
             ...failedStarts,
             // An agent that is not there yet gets its prompt with the launch.
@@ -219,28 +239,15 @@ export const workRegion = runSetup.createStateConfig({
           },
           on: {
             ...intentCommands,
+            // O15: what the work has come to is there; only its process is over the limit.
+            'limit.exceeded': resultStands,
             ...naturalEnds,
-            'run.resume': { guard: 'mayThaw', target: 'finishing', reenter: true },
           },
-          after: {
-            exitGrace: [
-              // O7: a frozen process cannot exit; its resumption starts a new grace.
-              { guard: 'isFrozen' },
-              {
-                guard: 'isResultOk',
-                target: `${SETTLED}.completed`,
-                actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
-              },
-              {
-                target: `${SETTLED}.failed`,
-                actions: ['settleFailed', 'recordFinished', 'announceIntent'],
-              },
-            ],
-          },
+          after: { exitGrace: resultStands },
         },
         interrupting: {
           description: 'Intent recorded: end it; the work may be continued by a later run.',
-          entry: 'disarmTurnCancel',
+          entry: ['disarmTurnCancel', 'disarmTimeLimit'],
           on: {
             'run.cancel': { target: 'cancel-requested', actions: ['recordCancel', 'announceIntent'] },
             'run.interrupt': { actions: 'joinIntent' },
@@ -250,7 +257,7 @@ export const workRegion = runSetup.createStateConfig({
         },
         'cancel-requested': {
           description: 'Intent recorded: end it for good.',
-          entry: 'disarmTurnCancel',
+          entry: ['disarmTurnCancel', 'disarmTimeLimit'],
           on: {
             'run.cancel': { actions: 'joinIntent' },
             'run.interrupt': { actions: 'joinIntent' },
@@ -262,7 +269,7 @@ export const workRegion = runSetup.createStateConfig({
     },
     settled: {
       description: 'The work has its one outcome. Takes no event.',
-      entry: ['disarmTurnCancel', 'announceSettled'],
+      entry: ['disarmTurnCancel', 'disarmTimeLimit', 'announceSettled'],
       initial: 'lost',
       states: {
         completed: { type: 'final', description: 'The work was done.' },

@@ -11,7 +11,14 @@ export interface StopScope {
 }
 
 /** `cancel` ends for good, `interrupt` so that the work may be continued, `terminate` ends what settled work still holds. */
-export type StopMode = 'cancel' | 'interrupt' | 'terminate'
+export type EndMode = 'cancel' | 'interrupt' | 'terminate'
+
+/** `pause` and `resume` go the same way, in the user's name: confirmed means that the tree was seen frozen, or goes on. */
+export type FreezeMode = 'pause' | 'resume'
+
+export type StopMode = EndMode | FreezeMode
+
+export const isFreezeMode = (mode: StopMode): mode is FreezeMode => mode === 'pause' || mode === 'resume'
 
 export type LineStatus = 'requested' | 'confirmed' | 'unconfirmed' | 'already-terminal' | 'refused'
 

@@ -82,6 +82,87 @@ describe('K11: a completion for an older turn is dropped', () => {
   })
 })
 
+describe('K11: an agent that says when it takes up a prompt completes what it took up', () => {
+  const init = { type: 'system', subtype: 'init' }
+  const start = { type: 'agent_start' }
+  const work = { type: 'message_update' }
+  const end = { type: 'agent_end', messages: [] }
+
+  test('K11: a turn closed by K10 completes late, and the next one by its own', async () => {
+    const { sink, session, say } = await pi()
+    await session.prompt('one')
+    say(start, work, end)
+    await session.prompt('two')
+    say(settled())
+    expect(sink.count('completed')).toBe(0)
+    say(start, work, end, settled())
+    expect(sink.count('completed')).toBe(1)
+  })
+
+  test('K11: a turn closed by K10 never completes, and the next one does', async () => {
+    const { sink, session, say } = await pi()
+    await session.prompt('one')
+    say(start, work, end)
+    await session.prompt('two')
+    say(start, settled())
+    expect(sink.count('completed')).toBe(1)
+  })
+
+  test.each([true, false])('K11, K13: a freed turn, whose result comes late: %s', async (comesLate) => {
+    const { sink, session, say } = await claude()
+    for (const name of ['one', 'two', 'three']) {
+      await session.prompt(name)
+      say(init)
+      session.cancelTurn()
+    }
+    await session.prompt('four')
+    if (comesLate) say(interrupted)
+    say(init, delta, result({ result: 'four' }))
+    expect(sink.results).toEqual([{ isOk: true, text: 'four' }])
+    expect(sink.count('cancelled')).toBe(0)
+  })
+
+  test('K11, K13: a prompt that waited behind a hung one completes as itself', async () => {
+    const { sink, session, say } = await claude()
+    await session.prompt('one')
+    session.cancelTurn()
+    await session.prompt('two')
+    // It was not even taken up when its turn was freed.
+    say(init, interrupted)
+    expect(sink.heard).toEqual([])
+    say(init, result({ result: 'two' }))
+    expect(sink.results).toEqual([{ isOk: true, text: 'two' }])
+  })
+
+  test('K11: what the agent takes up by itself completes no prompt; its greeting is no turn', async () => {
+    const { sink, session, say } = await claude()
+    say(init)
+    await session.prompt('one')
+    say(init, result({ result: 'one' }))
+    // A task in the background has ended, and the agent looks at it.
+    say(init)
+    await session.prompt('two')
+    say(result({ result: 'of the task' }), init, result({ result: 'two' }))
+    expect(sink.results.map(({ text }) => text)).toEqual(['one', 'two'])
+  })
+
+  test('K11: an agent that greets once, and never again, completes turn by turn', async () => {
+    const { sink, session, say } = await claude()
+    await session.prompt('one')
+    say(init, result({ result: 'one' }))
+    await session.prompt('two')
+    say(result({ result: 'two' }))
+    expect(sink.results.map(({ text }) => text)).toEqual(['one', 'two'])
+  })
+
+  test('K11: taking up the one prompt again, after a retry or a steering, is the same turn', async () => {
+    const { sink, session, say } = await pi()
+    await session.prompt('one')
+    say(start, { ...end, willRetry: true }, start, work, end, settled())
+    expect(sink.count('completed')).toBe(1)
+  })
+})
+
 describe('K13: a turn that is asked to end', () => {
   test('K13: claude: interrupt, acknowledgement, and an error result, which is the cancel', async () => {
     const { sink, session, sent, say } = await claude()

@@ -1,11 +1,11 @@
-/** The embedded store: what can be wrong with a file, and what a migration does. */
+/** The embedded store: what can be wrong with a SQLite file. What holds on every database is in store.test.ts. */
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
-import { Kysely, Migrator, SqliteDialect } from 'kysely'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { SqliteDialect } from 'kysely'
+import { describe, expect, it } from 'vitest'
 import { createEngine } from '../../../src/index.js'
-import { SCHEMA_VERSION, migrations } from '../../../src/sqlite.js'
+import { SCHEMA_VERSION } from '../../../src/sqlite.js'
 import { openTestEngine } from '../../support/engine.js'
 import { tempDir } from '../../support/wait-for.js'
 
@@ -75,34 +75,6 @@ describe('migrations', () => {
     await Promise.all([1, 2, 3, 4].map(() => openTestEngine({ database })))
     const engine = await openTestEngine({ database })
     expect(await engine.runs()).toEqual([])
-  })
-
-  it('S1: a host runs the exported migrations in its own migrator, and gives its own Kysely instance', async () => {
-    const file = new BetterSqlite3(join(tempDir(), 'host.db'))
-    const kysely = new Kysely<{ own: { id: number } }>({ dialect: new SqliteDialect({ database: file }) })
-    onTestFinished(() => kysely.destroy())
-    await expect(createEngine({ kysely })).rejects.toThrow(/run the exported migrations/)
-    await kysely.schema.createTable('own').addColumn('id', 'integer').execute()
-    const migrator = new Migrator({
-      db: kysely,
-      provider: { getMigrations: () => Promise.resolve({ ...migrations }) },
-    })
-    expect((await migrator.migrateToLatest()).error).toBeUndefined()
-    const engine = await createEngine({ kysely })
-    const run = await engine.start({ command: ['true'] })
-    expect((await run.outcome).status).toBe('completed')
-    await engine.close()
-    // The host's connection is the host's: still open.
-    expect(await kysely.selectFrom('own').selectAll().execute()).toEqual([])
-  })
-
-  it('S1: a dialect of the host is migrated and closed with the engine', async () => {
-    const engine = await createEngine({
-      dialect: new SqliteDialect({ database: new BetterSqlite3(':memory:') }),
-    })
-    const run = await engine.start({ command: ['true'] })
-    expect((await run.outcome).status).toBe('completed')
-    await engine.close()
   })
 })
 

@@ -82,6 +82,7 @@ describe('orders', () => {
   test('P18: a suppressed run is interrupted and not delivered', holds('P18'))
   test('K14: terminate ends what settled work holds, and leaves open work alone', holds('K14'))
   test('K18: force upgrades a graceful ladder, nothing downgrades it, and one kill is going', holds('K18'))
+  test('O15: a limit interrupts open work, and says which one', holds('O15'))
   test('O2: a pause that outlives its window is an interrupt', holds('O2'))
   test('O9: an interrupt is recorded at once in every open state without an intent', holds('O9'))
 })
@@ -117,9 +118,9 @@ describe('turns, watchdogs, pauses', () => {
   test('K10: a completion that stays open and silent closes the turn', holds('K10'))
   test('K11: a generation begins with a turn or an attempt, and with nothing else', holds('K11'))
   test('K13: a turn is asked to end once, and its end is not the success of the run', holds('K13'))
-  test('O1: frozen means that someone wants it so', holds('O1'))
+  test('O1: frozen means that someone wants it so, and what is said of it is what was found', holds('O1'))
   test('O4: the owner of a freeze, or someone stronger, lifts it; nobody pauses the ladder', holds('O4'))
-  test('O7: a frozen process is not ended for its silence', holds('O7'))
+  test('O7: no timer of the agent fires while it is frozen', holds('O7'))
   test('O8: a launch that is to be paused is frozen at once', holds('O8'))
 })
 
@@ -140,7 +141,7 @@ describe('the exploration itself', () => {
     'INV-13: a snapshot restored from its record does what the living one does, in every reachable state',
     { timeout: TIMEOUT_MS },
     () => {
-      const both = ['one-shot, both hooks', 'interactive, ask, deliver hook'].map((policy) =>
+      const both = ['one-shot, both hooks', 'interactive, ask, deliver hook, time limit'].map((policy) =>
         uses.explorations.get(policy),
       )
       expect(both.map((exploration) => exploration && changedByRestore(exploration))).toEqual([[], []])

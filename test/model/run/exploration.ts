@@ -22,6 +22,7 @@ const PLAIN: Features = {
   canAsk: false,
   hasFinalize: false,
   hasDeliver: false,
+  isTimeLimited: false,
 }
 const DRIVEN: Features = { ...PLAIN, isDriven: true, hasPrompt: true }
 const INTERACTIVE: Features = { ...DRIVEN, isInteractive: true }
@@ -29,10 +30,15 @@ const INTERACTIVE: Features = { ...DRIVEN, isInteractive: true }
 /** Each feature on and off; one-shot and interactive, driven or not, with and without a first prompt and a second candidate. */
 export const POLICIES: Readonly<Record<string, Features>> = {
   'one-shot, both hooks': { ...PLAIN, hasFinalize: true, hasDeliver: true },
-  'one-shot, fallback': { ...PLAIN, candidates: 2 },
+  'one-shot, fallback, time limit': { ...PLAIN, candidates: 2, isTimeLimited: true },
   'one-shot, driven, fallback, ask': { ...DRIVEN, candidates: 2, canAsk: true },
   'one-shot, prompt to come, fallback': { ...DRIVEN, hasPrompt: false, candidates: 2 },
-  'interactive, ask, deliver hook': { ...INTERACTIVE, canAsk: true, hasDeliver: true },
+  'interactive, ask, deliver hook, time limit': {
+    ...INTERACTIVE,
+    canAsk: true,
+    hasDeliver: true,
+    isTimeLimited: true,
+  },
   'interactive, prompt to come, fallback, finalize hook': {
     ...INTERACTIVE,
     hasPrompt: false,

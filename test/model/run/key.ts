@@ -44,6 +44,7 @@ const executionKey = (node: RunNode): string => {
   return [
     intent === null ? '-' : intentKey(intent.kind) + bit(intent.force) + bit(notes.isForced),
     isWanted ? `${freeze}${notes.freeze}` : '',
+    node.process === 'frozen' ? String(context.freezeReport?.isComplete) : '',
     evidence.map(({ attempt, kind }) => `${attempt}${kind === 'never-launched' ? 'n' : 'e'}`).join('+'),
     node.process === 'unconfirmed' ? bit(survivors.length > 0) : '',
     node.process === 'kill-sent' ? Math.min(retries, RETRIES_MAX) : '',

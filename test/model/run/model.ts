@@ -28,12 +28,21 @@ const DURATIONS = {
   finalizeDeadlineMs: 107,
 } as const
 
+const TIMEOUT_MS = 108
+/** What the chart itself does not ask for. */
+const UNASKED = { termGraceReason: null, isForeground: false, maxOutputBytes: null } as const
+
 export type Features = Pick<
   RunPolicy,
   'isInteractive' | 'isDriven' | 'hasPrompt' | 'candidates' | 'canAsk' | 'hasFinalize' | 'hasDeliver'
->
+> & { readonly isTimeLimited: boolean }
 
-export const policyOf = (features: Features): RunPolicy => ({ ...features, ...DURATIONS })
+export const policyOf = ({ isTimeLimited, ...features }: Features): RunPolicy => ({
+  ...features,
+  ...DURATIONS,
+  ...UNASKED,
+  timeoutMs: isTimeLimited ? TIMEOUT_MS : null,
+})
 
 const timersAfter = (
   before: RunNode['timers'],

@@ -8,6 +8,7 @@
 import type { AnyEventObject } from 'xstate'
 import type { ExitStatus, RunContext, TurnStamp } from '../../../src/machines/run/run.context.js'
 import type { RunEvent } from '../../../src/machines/run/run.events.js'
+import { standsStill } from '../../../src/machines/run/run.timers.js'
 import type { ExecutionPhase, RunNode, RunOffer } from './node.js'
 
 /** `legal`: facts come only when the world gives cause for them. `anything`: every fact in every state. */
@@ -136,7 +137,15 @@ const exits = (attempt: number): { label: string; draft: Draft }[] =>
 /** The process actor's facts of one attempt, by the phase of the execution in which each may come. */
 const processFacts = (
   attempt: number,
-  may: { launch: boolean; talk: boolean; exit: boolean; go: boolean; survive: boolean; fail: boolean },
+  may: {
+    launch: boolean
+    talk: boolean
+    exit: boolean
+    go: boolean
+    survive: boolean
+    fail: boolean
+    freeze: boolean
+  },
   mark: string,
   isStale: boolean,
 ): Entry[] => {
@@ -173,6 +182,13 @@ const processFacts = (
       survivors: [SURVIVOR],
       error: 'EPERM',
     }),
+    ...fact(may.freeze, 'process.frozen', { type: 'process.frozen', attempt }),
+    ...fact(may.freeze, 'process.freeze-failed', {
+      type: 'process.freeze-failed',
+      attempt,
+      running: [SURVIVOR],
+      error: 'EPERM',
+    }),
     ...fact(may.fail, 'process.signal-failed', { type: 'process.signal-failed', attempt, error: 'EPERM' }),
   ]
 }
@@ -182,8 +198,16 @@ const LATE: Readonly<Partial<Record<ExecutionPhase, readonly string[]>>> = {
   up: ['process.launched'],
   members: ['process.launched', 'session.failed'],
 }
-const ALL = { launch: true, talk: true, exit: true, go: true, survive: true, fail: true }
-const NONE = { launch: false, talk: false, exit: false, go: false, survive: false, fail: false }
+const ALL = { launch: true, talk: true, exit: true, go: true, survive: true, fail: true, freeze: true }
+const NONE = {
+  launch: false,
+  talk: false,
+  exit: false,
+  go: false,
+  survive: false,
+  fail: false,
+  freeze: false,
+}
 
 const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
   const { executionAttempt } = node.context
@@ -205,6 +229,8 @@ const factsOfExecution = (node: RunNode, mode: Mode): Entry[] => {
     go: true,
     survive: isThere && (node.process === 'kill-sent' || node.process === 'unconfirmed'),
     fail: isThere,
+    // Told a moment after the tree was thawed, or given over to the ladder.
+    freeze: isThere,
   }
   const again = execution === 'members' ? exits(executionAttempt).filter(isWithMembers) : []
   const late = processFacts(executionAttempt, NONE, ' told late', true).filter(({ draft: { type } }) =>
@@ -238,6 +264,12 @@ const otherFacts = (node: RunNode, mode: Mode): Entry[] => {
       draft: { type: 'run.lost', evidence: 'identity-gone' },
       nature: 'fact',
       isPossible: mayBeLost,
+    },
+    {
+      label: 'limit.exceeded',
+      draft: { type: 'limit.exceeded', limit: 'maxOutputBytes', max: 9 },
+      nature: 'fact',
+      isPossible: isAnything || execution !== 'none',
     },
     { label: 'run.faulted', draft: { type: 'run.faulted', message: 'broken' }, nature: 'fact' },
     {
@@ -289,6 +321,8 @@ export const offersAt = (node: RunNode, mode: Mode): RunOffer[] => {
       isStale: isStale ?? false,
     }))
   for (const { id, event } of node.timers.values()) {
+    // O7: the host lets no time pass for these.
+    if (standsStill(node.snapshot, id)) continue
     const label = `after ${id.replace('xstate.after.', '')}`
     offers.push({ label, event: { ...event, at }, nature: 'timer', isStale: isOfOtherTurn(node, event) })
   }

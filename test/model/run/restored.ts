@@ -28,7 +28,8 @@ export const resultOf = ({ after, effects, raised }: RunEdge) => [
 /** States and events where the restored snapshot does something else. */
 export const changedByRestore = ({ nodes, keys }: RunExploration): string[] =>
   nodes.flatMap((node, index) => {
-    const model = modelOf('legal', 'restored', node.context.policy)
+    const { policy } = node.context
+    const model = modelOf('legal', 'restored', { ...policy, isTimeLimited: policy.timeoutMs !== null })
     const copy = restored(node, runMachine)
     return model
       .offersAt(node)

@@ -10,6 +10,7 @@ import {
   CANCEL_ACKNOWLEDGED,
   PROGRESS,
   TRAFFIC,
+  TURN_BEGAN,
   USER_ECHO,
   addressed,
   completion,
@@ -117,7 +118,8 @@ const FRAMES = new FrameTable(
           delayMs: numberAt(frame, 'retry_delay_ms') ?? null,
           reason: textAt(frame, 'error') ?? 'the request failed',
         })),
-        init: TRAFFIC,
+        // Comes with each prompt that the agent takes up.
+        init: TURN_BEGAN,
         status: TRAFFIC,
         thinking_tokens: TRAFFIC,
         compact_boundary: TRAFFIC,

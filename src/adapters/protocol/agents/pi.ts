@@ -9,6 +9,7 @@ import {
   COMPLETION_SIGNAL,
   PROGRESS,
   TRAFFIC,
+  TURN_BEGAN,
   USER_ECHO,
   addressed,
   completion,
@@ -55,7 +56,7 @@ const FRAMES = new FrameTable(
   by('type', {
     session: TRAFFIC,
     // Both come as soon as the prompt is accepted, whatever the model does.
-    agent_start: TRAFFIC,
+    agent_start: TURN_BEGAN,
     turn_start: TRAFFIC,
     message_update: PROGRESS,
     message_start: byRole(ofAssistant(PROGRESS)),

@@ -55,7 +55,13 @@ interface Reading<Is extends string, T> {
 export type Meaning = (
   | {
       readonly is:
-        'progress' | 'traffic' | 'user-echo' | 'unknown' | 'completion-signal' | 'cancel-acknowledged'
+        | 'progress'
+        | 'traffic'
+        | 'user-echo'
+        | 'unknown'
+        | 'turn-began'
+        | 'completion-signal'
+        | 'cancel-acknowledged'
     }
   | Reading<'completion', Completion | null>
   | Reading<'standing', Standing | null>
@@ -78,6 +84,8 @@ export const TRAFFIC: Meaning = { is: 'traffic' }
 export const USER_ECHO: Meaning = { is: 'user-echo' }
 /** Traffic of a type that the table does not know: counted, and reported once. */
 export const UNKNOWN: Meaning = { is: 'unknown' }
+/** The agent has taken up a prompt: traffic, and from here on a completion that names no prompt is of this turn (K11). */
+export const TURN_BEGAN: Meaning = { is: 'turn-began' }
 /** The agent says that it is done, and the turn stays open (K10). */
 export const COMPLETION_SIGNAL: Meaning = { is: 'completion-signal' }
 /** The agent has heard that the turn is to end (K13). */

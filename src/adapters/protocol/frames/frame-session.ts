@@ -95,6 +95,9 @@ const applyMeaning = (facts: TurnFacts, meaning: Meaning, frame: unknown): void 
     case 'progress':
       facts.progress()
       return
+    case 'turn-began':
+      facts.began()
+      return
     case 'completion-signal':
       facts.signalled()
       return

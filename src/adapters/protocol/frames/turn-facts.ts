@@ -30,8 +30,12 @@ export class TurnFacts {
   readonly #unknown = new Map<string, number>()
   /** Until someone drives the session, its one turn is open from the start: the prompt is in the command. */
   #isTurnOpen = true
-  /** Completions still to come: more than one when a turn was given up before it completed. */
+  /** Completions still to come: more than one when a turn was given up before it completed. The agent takes them in their order. */
   #owed = 1
+  /** The agent works on the first of those that it owes. */
+  #hasBegun = false
+  /** This agent says when it takes up a prompt. */
+  #tellsBegins = false
   #prompt: string | number | null = null
   #standing: Standing | null = null
   #isCancelAsked = false
@@ -61,16 +65,29 @@ export class TurnFacts {
     this.#hasPerson = hasPerson
     this.#isTurnOpen = false
     this.#owed = 0
+    this.#hasBegun = false
   }
 
   /** A prompt goes to the agent. `prompt` names it where the protocol's completions do. */
   dispatched(prompt: string | number | null): void {
-    // K10: its agent said that it was done with the turn that was closed without its completion; none is awaited any more.
-    if (this.#isSignalled) this.#owed -= 1
+    // K10: it was done with the turn that was closed without its completion. Where nothing else tells, none is awaited any more.
+    if (this.#isSignalled && !this.#tellsBegins) this.#owed -= 1
     this.#clear()
     this.#isTurnOpen = true
     this.#prompt = prompt
     this.#owed += 1
+  }
+
+  /**
+   * K11: the agent takes up a prompt, so it is over with the one before: what did not complete by now never will. What it takes up
+   * before it was ever given a prompt is its greeting; what nobody asked for completes as a turn of its own.
+   */
+  began(): void {
+    if (this.#owed === 0 && !this.#tellsBegins) return
+    this.#tellsBegins = true
+    if (this.#hasBegun && this.#owed > 1) this.#owed -= 1
+    this.#owed = Math.max(1, this.#owed)
+    this.#hasBegun = true
   }
 
   cancelAsked(): void {
@@ -138,6 +155,7 @@ export class TurnFacts {
   }: Completion): void {
     const isNamed = prompt !== undefined && this.#prompt !== null
     this.#owed = Math.max(0, this.#owed - 1)
+    this.#hasBegun = false
     // K11: it may complete a turn that was given up: by its name, or because one that was given up has yet to complete.
     if (!this.#isTurnOpen || (isNamed ? prompt !== this.#prompt : this.#owed > 0)) return
     this.flush()

@@ -181,15 +181,37 @@ const orders: readonly RunCheck[] = [
     'a pause that outlives its window is an interrupt, and the ladder begins',
     'pauseGrace.run.process.frozen',
     (edge) => {
-      const { before, after } = edge
+      const { after } = edge
       const { intent } = after.context
       const isTold =
         intent?.kind === 'interrupt' && intent.reason === 'grace window passed while paused' && !intent.force
-      return (
-        isTold && after.work === 'open.interrupting' && after.process === processAfterOrder(before, false)
-      )
+      // Never asked: the ladder has its fixed length.
+      return isTold && after.work === 'open.interrupting' && after.process === 'term-sent'
     },
   ),
+]
+
+const REACHED_BY_LIMITS = [
+  'open.accepted',
+  'open.active.progressing',
+  'open.active.stalled-advisory',
+  'open.ready',
+]
+
+const limits: readonly RunCheck[] = [
+  onEvent('O15', 'a limit interrupts open work, and says which limit', ['limit.exceeded'], (edge) => {
+    const { before, after } = edge
+    // With the result there, P3 says what becomes of it.
+    if (before.work === 'open.finishing') return isSettled(after)
+    if (!REACHED_BY_LIMITS.includes(before.work)) return isInert(edge)
+    const { intent } = after.context
+    const { limit, max } = edge.offer.event as { limit: string; max: number }
+    const isTold = intent?.reason.includes(limit) === true && intent.reason.includes(String(max))
+    const isPlain = intent?.kind === 'interrupt' && !intent.force && intent.by === 'engine'
+    // P8: whoever ends the run repeats the kill of a tree that would not go.
+    const process = before.process === 'unconfirmed' ? 'kill-sent' : processAfterOrder(before, false)
+    return isTold && isPlain && after.process === process
+  }),
 ]
 
 const settlements: readonly RunCheck[] = [
@@ -201,4 +223,4 @@ const settlements: readonly RunCheck[] = [
   ),
 ]
 
-export const intents: readonly RunCheck[] = [...recording, ...orders, ...settlements]
+export const intents: readonly RunCheck[] = [...recording, ...orders, ...limits, ...settlements]

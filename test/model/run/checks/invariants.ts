@@ -23,6 +23,8 @@ const FACTS: readonly RunEvent['type'][] = [
   'process.gone',
   'process.survived',
   'process.signal-failed',
+  'process.frozen',
+  'process.freeze-failed',
 ]
 
 const isStarting = ({ effects }: RunEdge): boolean =>

@@ -15,13 +15,10 @@ import type { RunCheck } from './check.js'
 
 const isTreeThere = ({ world }: RunNode): boolean => ['starting', 'up', 'members'].includes(world.execution)
 
-/** The agent is asked to end where its work is over, and again after a pause. */
+/** The agent is asked to end where its work is over. */
 const finishingEffects = ({ before, after }: RunEdge): { type: string; params: unknown }[] => {
-  if (after.work !== 'open.finishing') return []
-  const isBegun =
-    before.work !== 'open.finishing' || (before.process === 'frozen' && after.process === 'alive')
-  const { executionAttempt: attempt } = after.context
-  return isBegun ? [{ type: 'process.ask', params: { attempt } }] : []
+  if (after.work !== 'open.finishing' || before.work === 'open.finishing') return []
+  return [{ type: 'process.ask', params: { attempt: after.context.executionAttempt } }]
 }
 
 /** The effects by which the process region enters `to`, from the contract. */
@@ -45,7 +42,11 @@ const entryEffects = ({ before, after }: RunEdge): { type: string; params: unkno
     case 'frozen':
       return [{ type: 'process.freeze', params: ofExecution }]
     case 'asking':
-      return [{ type: 'process.ask', params: ofExecution }]
+      return [
+        // O10: a stopped agent cannot answer.
+        { type: 'process.thaw', params: ofExecution },
+        { type: 'process.ask', params: ofExecution },
+      ]
     case 'term-sent':
       return [{ type: 'process.terminate', params: ofExecution }]
     case 'kill-sent':
@@ -66,11 +67,16 @@ const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000]
 
 const SIGNALS = ['process.ask', 'process.terminate', 'process.kill', 'process.freeze', 'process.thaw']
 
+/** O15: from the first launch until the work is over or is to end. */
+const isTimeCounted = (node: RunNode): boolean =>
+  node.context.policy.timeoutMs !== null &&
+  node.context.executionAttempt > 0 &&
+  isOpen(node) &&
+  node.context.intent === null
+
 const deadlines = (node: RunNode): [string, number][] => {
   const { context, work, process, delivery } = node
   const { policy, retries } = context
-  // K13: the agent's time to answer and its prompt's to return; the latter from its answer on.
-  const turnCancelMs = context.isTurnCancelHeard ? 2_000 : policy.turnCancelMs + 2_000
   const retryMs = RETRY_DELAYS_MS[Math.min(retries, RETRY_DELAYS_MS.length) - 1] ?? 0
   const owed: [boolean, string, number][] = [
     [process === 'frozen', 'xstate.after.pauseGrace.run.process.frozen', policy.pauseGraceMs],
@@ -84,7 +90,10 @@ const deadlines = (node: RunNode): [string, number][] => {
       policy.finalizeDeadlineMs,
     ],
     [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', 5_000],
-    [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', turnCancelMs],
+    // K13: the agent's time to answer and its prompt's to return; the latter from its answer on, if that is shorter.
+    [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', policy.turnCancelMs + 2_000],
+    [isTurnOpen(node) && context.isTurnCancelHeard, 'turn-return', 2_000],
+    [isTimeCounted(node), 'time-limit', policy.timeoutMs ?? 0],
     [work === 'open.finishing', 'xstate.after.exitGrace.run.work.open.finishing', policy.exitGraceMs],
   ]
   return owed.filter(([isOwed]) => isOwed).map(([, id, delayMs]) => [id, delayMs])
@@ -94,10 +103,6 @@ const deadlines = (node: RunNode): [string, number][] => {
 const areDeadlinesExact = ({ after }: RunEdge): boolean => {
   const armed = new Map([...after.timers].map(([id, { delayMs }]) => [id, delayMs]))
   const owed = new Map(deadlines(after))
-  // O7: the grace of a process that cannot exit may be over; its resumption arms a new one.
-  if (after.work === 'open.finishing' && after.process === 'frozen') {
-    for (const timers of [armed, owed]) timers.delete('xstate.after.exitGrace.run.work.open.finishing')
-  }
   return isSame(armed, owed)
 }
 
@@ -170,7 +175,7 @@ const steps: readonly RunCheck[] = [
   }),
   onEvent('P8', 'a failed signal is noted and moves nothing', ['process.signal-failed'], (edge) => {
     const { before, after } = edge
-    if (!['term-sent', 'kill-sent'].includes(before.process)) return isInert(edge)
+    if (!['alive', 'frozen', 'term-sent', 'kill-sent'].includes(before.process)) return isInert(edge)
     const noted = { ...before.context, lastError: 'EPERM' }
     return after.process === before.process && after.work === before.work && isSame(after.context, noted)
   }),

@@ -9,7 +9,6 @@ import {
   isSame,
   onChange,
   onEvent,
-  onTimer,
   settlesIn,
 } from './check.js'
 import type { RunCheck } from './check.js'
@@ -153,8 +152,9 @@ const turns: readonly RunCheck[] = [
       const { before, after, effects } = edge
       const { isTurnCancelling, isTurnCancelHeard } = before.notes
       if (!isTurnOpen(before) || !isTurnCancelling || isTurnCancelHeard) return isInert(edge)
-      const isRearmed = after.timers.get('turn-cancel') !== before.timers.get('turn-cancel')
-      return after.work === before.work && effects.length === 0 && isRearmed
+      // The wait for an answer goes on: who answers late is given no more time for it.
+      const isKept = after.timers.get('turn-cancel') === before.timers.get('turn-cancel')
+      return after.work === before.work && effects.length === 0 && isKept && after.timers.has('turn-return')
     },
   ),
   onEvent('K11', 'a new turn gets a new generation before its dispatch', ['turn.started'], (edge) => {
@@ -210,30 +210,22 @@ const turns: readonly RunCheck[] = [
     const told = [notes.hasProgress, notes.hasAdvised, notes.questions]
     return isSame(seen, [...told, notes.isTurnCancelling, notes.isTurnCancelHeard, null])
   }),
-  onTimer(
-    'P3',
-    'a process that does not exit after the final result: the result stands, the ladder ends it',
-    'exitGrace.run.work.open.finishing',
-    (edge) => {
-      const { before, after } = edge
-      if (before.process === 'frozen') return true
+  {
+    id: 'P3',
+    claim:
+      'a process that does not exit in time after the final result: the result stands, the ladder ends it',
+    on: ['xstate.after.exitGrace.run.work.open.finishing', 'limit.exceeded'],
+    holds: ({ before, after }) => {
+      if (before.work !== 'open.finishing') return true
       const status = before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed'
       const { intent } = after.context
-      const process =
-        before.process === 'alive' ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
+      const isLive = before.process === 'alive' || before.process === 'frozen'
+      const process = isLive ? (after.context.policy.canAsk ? 'asking' : 'term-sent') : before.process
       return (
         after.work === status && intent?.kind === 'finished' && !intent.force && after.process === process
       )
     },
-  ),
-  onTimer(
-    'O7',
-    'a frozen process is not ended for its silence',
-    'exitGrace.run.work.open.finishing',
-    (edge) => {
-      return edge.before.process !== 'frozen' || isInert(edge)
-    },
-  ),
+  },
   onChange('K13', 'completed is only said where the agent or the host said so, or it exited well', (edge) => {
     const { before, after } = edge
     if (!settlesIn(edge) || after.work !== 'settled.completed') return true
@@ -274,6 +266,37 @@ const pauses: readonly RunCheck[] = [
   onChange('O4', 'only a pause freezes and only a resumption or an order to end lifts it', ({ after }) => {
     return !isOpen(after) || isOver(after) || after.context.freeze === after.notes.freeze
   }),
+  onEvent(
+    'O1',
+    'how a freeze went is noted, and moves nothing',
+    ['process.frozen', 'process.freeze-failed'],
+    (edge, event) => {
+      const { before, after } = edge
+      if (before.process !== 'frozen') return isInert(edge)
+      const isComplete = event.type === 'process.frozen'
+      const running = event.type === 'process.frozen' ? [] : event.running
+      const lastError = isComplete ? before.context.lastError : 'EPERM'
+      const noted = { ...before.context, freezeReport: { isComplete, running, at: event.at }, lastError }
+      return isProcessUntouched(edge) && after.work === before.work && isSame(after.context, noted)
+    },
+  ),
+  onChange(
+    'O1',
+    'nothing is said of a freeze that is over, or is another execution’s',
+    ({ before, after }) => {
+      const isNew = after.process === 'frozen' && before.process !== 'frozen'
+      const isQuiet = isNew || ['waiting', 'launching', 'alive'].includes(after.process)
+      return !isQuiet || after.context.freezeReport === null
+    },
+  ),
+  onChange(
+    'O7',
+    'what measures the time of the agent stands still while it is frozen, and is not lost',
+    ({ before, after, offer }) => {
+      if (after.process !== 'frozen' || before.process !== 'frozen' || offer.nature !== 'timer') return true
+      return offer.event.type.startsWith('xstate.after.pauseGrace')
+    },
+  ),
   onChange(
     'O1',
     'frozen means that someone wants it so',

@@ -1,0 +1,73 @@
+/**
+ * What can be seen and signalled of one execution's tree.
+ *
+ * Owns: looks that fail without a throw, and why the last signal to a member failed.
+ * Does not own: when and how often (tree-pursuit.ts, tree-freeze.ts).
+ */
+import { messageOf } from '../errors.js'
+import type { Survivor } from '../machines/run/run.context.js'
+import type { Cancel, Clock, Execution, Logger, TreeMember } from './ports.js'
+
+export type TreeSignal = Parameters<Execution['signal']>[0]
+
+export const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
+
+export class TreeReach {
+  readonly clock: Clock
+  readonly #execution: Execution
+  readonly #logger: Logger
+  readonly #signalFailed: (error: string) => void
+  readonly #errors = new Map<number, string>()
+
+  constructor(execution: Execution, clock: Clock, logger: Logger, signalFailed: (error: string) => void) {
+    this.#execution = execution
+    this.clock = clock
+    this.#logger = logger
+    this.#signalFailed = signalFailed
+  }
+
+  /** Null: the tree could not be read (INV-5). Parents come before their children. */
+  async look(): Promise<readonly TreeMember[] | null> {
+    try {
+      return await this.#execution.scan()
+    } catch (error) {
+      this.#logger.warn({ error: messageOf(error) }, 'a process tree could not be read')
+      return null
+    }
+  }
+
+  /** Returns the pids that the signal did not reach. The first failure of each kind is told. */
+  signal(signal: TreeSignal, members: readonly TreeMember[]): ReadonlySet<number> {
+    const failures = members.length === 0 ? [] : this.#execution.signal(signal, members)
+    for (const { pid, error } of failures) {
+      if (this.#errors.get(pid) === error) continue
+      this.#errors.set(pid, error)
+      this.#signalFailed(`${error} for pid ${String(pid)}`)
+    }
+    return new Set(failures.map(({ pid }) => pid))
+  }
+
+  /** With the reason why the last signal to it failed, where it did. */
+  named(member: TreeMember): Survivor {
+    const error = this.#errors.get(member.pid)
+    return error === undefined ? member : { ...member, error }
+  }
+}
+
+/** A wait between two looks that can be cut short. */
+export class LookPause {
+  #wake: () => void = () => undefined
+
+  wake(): void {
+    this.#wake()
+  }
+
+  async wait(clock: Clock, delayMs: number): Promise<void> {
+    let cancel: Cancel = () => undefined
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      cancel = clock.after(delayMs, resolve)
+    })
+    cancel()
+  }
+}
