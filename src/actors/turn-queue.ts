@@ -38,6 +38,8 @@ export class TurnQueue {
   readonly #options: TurnQueueOptions
   #waiting: Prompt[] = []
   #open: Prompt | null = null
+  /** Of the turn begun last. A run of one turn whose result was not the end gives it to the next candidate (P9). */
+  #text: string | null
   #generation = 1
   #isStarting = false
   #isFinishing = false
@@ -45,6 +47,7 @@ export class TurnQueue {
 
   constructor(options: TurnQueueOptions, firstPrompt: string | undefined) {
     this.#options = options
+    this.#text = firstPrompt ?? null
     if (firstPrompt !== undefined) this.#open = newPrompt(firstPrompt)
   }
 
@@ -61,9 +64,9 @@ export class TurnQueue {
     return this.#isFinishing
   }
 
-  /** The prompt of the open turn, if that is its generation. */
+  /** The prompt of the turn begun last, if that is its generation. */
   textOf(generation: number): string | null {
-    return this.#generation === generation ? (this.#open?.text ?? null) : null
+    return this.#generation === generation ? this.#text : null
   }
 
   /** @throws `refused` when too many wait already. */
@@ -95,7 +98,10 @@ export class TurnQueue {
       this.#open?.end(end)
       this.#open = null
     }
-    if (event.type === 'turn.started' && isTurnOpenIn(after)) this.#open = this.#waiting.shift() ?? null
+    if (event.type === 'turn.started' && isTurnOpenIn(after)) {
+      this.#open = this.#waiting.shift() ?? null
+      this.#text = this.#open?.text ?? null
+    }
     // The next candidate takes up the same prompt under a new number.
     this.#generation = generation
     this.#isReady = isReadyIn(after)
@@ -109,6 +115,7 @@ export class TurnQueue {
     this.#isReady = false
     this.#open?.end({ generation: this.#generation, status: 'abandoned', message })
     this.#open = null
+    this.#text = null
     this.#abandon(message)
   }
 

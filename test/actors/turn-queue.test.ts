@@ -243,6 +243,18 @@ describe('the end of a prompt', () => {
     expect(queued.ends).toEqual([['first', { generation: 2, status: 'completed', text: 'done' }]])
   })
 
+  it('P9: a run of one turn whose result was not the end gives its prompt to the next candidate too', async () => {
+    const queued = new Queued({ candidates: 2, isInteractive: false }).launched()
+    queued.complete()
+    const { attempt } = queued.context
+    const exit = { exitCode: 1, signal: null, isTreeEmpty: true, evidence: 'tree-reaped' }
+    queued.post({ type: 'process.exited', attempt, ...exit, isFallbackEligible: true })
+    await settle()
+    expect(queued.turn).toEqual({ attempt: 2, generation: 2 })
+    expect(queued.queue.textOf(2)).toBe('first')
+    expect(queued.ends).toEqual([['first', { generation: 1, status: 'completed', text: 'done' }]])
+  })
+
   const ENDS: readonly [string, Event, RegExp][] = [
     ['is cancelled', { type: 'run.cancel', ...ORDER }, /enough/],
     ['is interrupted', { type: 'run.interrupt', ...ORDER }, /enough/],
