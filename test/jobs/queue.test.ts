@@ -315,7 +315,7 @@ describe('what becomes of a job', () => {
     const file = join(tempDir(), 'notes')
     writeFileSync(file, '')
     // A second run that found the first one alive would say so.
-    const script = `mkdir '${file}.held' || echo twice >> '${file}'; echo go >> '${file}'; trap "sleep 0.3; rmdir '${file}.held'; exit 0" TERM; while :; do sleep 0.05; done`
+    const script = `trap "sleep 0.3; rmdir '${file}.held'; exit 0" TERM; mkdir '${file}.held' || echo twice >> '${file}'; echo go >> '${file}'; while :; do sleep 0.05; done`
     await queue.add(job('a', { command: ['sh', '-c', script], stop: { termGraceMs: 5_000 }, attempts: 3 }))
     await queue.add(job('b'))
     const work = queue.work()
