@@ -5,10 +5,11 @@
  * Commits that only the worktree holds get a ref of their own first. The folder is removed by git, which knows what belongs to it;
  * ours is only to prove that it is the job's.
  */
-import { readdir, rm, rmdir, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RemoveOptions, RemoveReply, WorkspaceCode, WorkspaceRef } from '../../actors/workspace.ports.js'
 import { checkBranchCanGo, keepCommit, removeBranch } from './commits.js'
+import { discardWorktree, unlock } from './discard.js'
 import type { Git } from './git.js'
 import { failureOf } from './git.js'
 import { forgetRemoved, readRemoved, writeManifest, writeRemoved } from './manifest.js'
@@ -16,46 +17,12 @@ import type { Manifest } from './manifest.js'
 import { keyOf } from './names.js'
 import { Obstacle, refuse } from './obstacle.js'
 import { findOwn, isThere, pointsTo } from './registration.js'
-import type { Found, OwnWorktree } from './registration.js'
+import type { OwnWorktree } from './registration.js'
 import { branchFactOf, openRepository } from './repository.js'
 import type { Repository } from './repository.js'
 import { hiddenCountOf, operationIn, placeHindranceOf, statusOf } from './state.js'
 
 type Removed = Extract<RemoveReply, { isOk: true }>
-
-export const unlock = async (git: Git, { folder }: Repository, path: string): Promise<void> => {
-  await git.run({
-    doing: `unlock the worktree ${path}`,
-    cwd: folder,
-    args: ['worktree', 'unlock', '--', path],
-  })
-}
-
-// ── what nobody has worked in ──────────────────────────────────────────────────────────────────
-
-/**
- * Takes away a worktree that was never handed out. One without a manifest has no files yet: what else is in its folder
- * is somebody's, and stays.
- */
-export const discardWorktree = async (git: Git, { folder }: Repository, found: Found): Promise<void> => {
-  if (found.kind === 'none') return
-  if (found.kind === 'made') {
-    if (found.manifest.populatedAt !== null) return
-    await git.run({
-      doing: `take back the worktree ${found.path}`,
-      cwd: folder,
-      args: ['worktree', 'remove', '--force', '--force', '--', found.path],
-      isCheckout: true,
-    })
-    return
-  }
-  const { adminDir, path } = found
-  if (path !== null && (await pointsTo(path, adminDir))) {
-    await rm(join(path, '.git'), { force: true })
-    if ((await readdir(path)).length === 0) await rmdir(path)
-  }
-  await rm(adminDir, { recursive: true, force: true })
-}
 
 /** The commit a worktree is at, also when its folder is gone. */
 const headOf = async (
@@ -156,9 +123,12 @@ const MAY_HAVE_BEGUN: ReadonlySet<WorkspaceCode> = new Set([
   'git-failed',
 ])
 
-const finish = async ({ git, repository, own }: Removal, removed: Manifest): Promise<void> => {
+const finish = async (
+  { git, repository }: Pick<Removal, 'git' | 'repository'>,
+  removed: Manifest,
+): Promise<void> => {
   const removal = removed.removal && { ...removed.removal, finishedAt: git.nowMs() }
-  await writeRemoved(repository.commonDir, keyOf(own.manifest.jobToken), { ...removed, removal })
+  await writeRemoved(repository.commonDir, keyOf(removed.jobToken), { ...removed, removal })
 }
 
 /** Records the decision, then acts on it. A decision that git refuses is taken back. The ref that was needed, or null. */
@@ -190,15 +160,11 @@ const removeRecorded = async (step: Removal): Promise<string | null> => {
   return keptRef
 }
 
-/**
- * Ends a removal that a crash broke off, or takes the registration away when the folder is gone already. What was decided
- * without force removes nothing but what git had begun to remove.
- */
-export const finishRemoval = async (
+const continueRemoval = async (
   git: Git,
   repository: Repository,
   own: OwnWorktree,
-  isForced = false,
+  isForced: boolean,
 ): Promise<string | null> => {
   const { adminDir, path, manifest } = own
   const mayLose = isForced || manifest.removal?.isForced === true
@@ -218,6 +184,38 @@ export const finishRemoval = async (
     }
   }
   return removeRecorded({ git, repository, own, isForced: mayLose, wasBegun: true })
+}
+
+/**
+ * The git of a process that died goes on, and may come to the end of the same removal: then nothing is registered any more, and at
+ * most the pointer that was put back is left.
+ */
+const wasEndedByAnother = async ({ adminDir, path }: OwnWorktree): Promise<boolean> => {
+  if (await isThere(adminDir)) return false
+  if (!(await isThere(path))) return true
+  if ((await readdir(path)).some((name) => name !== '.git')) return false
+  await rm(path, { recursive: true, force: true })
+  return true
+}
+
+/**
+ * Ends a removal that a crash broke off, or takes the registration away when the folder is gone already. What was decided
+ * without force removes nothing but what git had begun to remove.
+ */
+export const finishRemoval = async (
+  git: Git,
+  repository: Repository,
+  own: OwnWorktree,
+  isForced = false,
+): Promise<string | null> => {
+  try {
+    return await continueRemoval(git, repository, own, isForced)
+  } catch (error) {
+    const removed = await readRemoved(repository.commonDir, keyOf(own.manifest.jobToken))
+    if (removed === null || !(await wasEndedByAnother(own))) throw error
+    await finish({ git, repository }, removed)
+    return null
+  }
 }
 
 const removeOwn = async (

@@ -332,6 +332,28 @@ describe('removing', () => {
     expect(await place.port.provision(place.job)).toMatchObject({ isOk: true })
   })
 
+  it('O14: a removal that the git of a dead process ends in the meantime is ended, and the worktree made anew', async () => {
+    const place = openPlace()
+    const made = await worked(place)
+    const removal = { head: made.baseCommit, isForced: true, finishedAt: null }
+    const file = join(adminDirOf(made.path), 'runwarden.json')
+    writeFileSync(file, JSON.stringify({ ...manifestOf(made.path), state: 'removed', removal }))
+    // As if the other one came first by a moment, and left the pointer that was put back.
+    const late = join(place.folder, 'late-git')
+    writeFileSync(
+      late,
+      `#!/bin/sh\ncase "$*" in *'worktree remove'*) git "$@"; mkdir '${made.path}'; echo gone > '${made.path}/.git';; esac\nexec git "$@"\n`,
+    )
+    chmodSync(late, 0o755)
+    expect(await openPort({ program: late }).provision(place.job)).toMatchObject({
+      isOk: true,
+      isTakenUp: false,
+      path: made.path,
+    })
+    expect(git(made.path, 'status', '--porcelain')).toBe('')
+    expect(worktreesOf(place.repository)).toEqual([place.repository, made.path])
+  })
+
   it('O14: a worktree that was half removed is made anew when the job runs again', async () => {
     const place = openPlace()
     const made = await worked(place)
