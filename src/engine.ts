@@ -4,7 +4,8 @@
  * Owns: the life of an engine in this process. Does not own: any rule; those are in the charts and the actors.
  */
 import { uuidv7 } from 'uuidv7'
-import { Elsewheres } from './actors/elsewhere.js'
+import type { DeliveryHooks } from './actors/deliveries.js'
+import { Elsewheres, isEndedOnRequest } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
 import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
@@ -16,6 +17,7 @@ import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
+import type { ClosePolicy } from './machines/registry/registry.machine.js'
 import { parseOptions } from './option-types.js'
 import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
 import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
@@ -48,6 +50,7 @@ export interface EngineParts {
   readonly host: HostServices
   readonly processes: ProcessPort
   readonly logs: LogPort
+  readonly delivery: DeliveryHooks
   readonly row: EngineRow
 }
 
@@ -97,6 +100,7 @@ export class Engine {
       host,
       processes,
       logs: parts.logs,
+      delivery: parts.delivery,
       requestAdmission: (run) => {
         this.#registry.admitAttempt(run)
       },
@@ -119,6 +123,8 @@ export class Engine {
         engine: row,
         newId: uuidv7,
         findElsewhere: (call) => this.#elsewhere.find(call),
+        findPartsElsewhere: (runIds, call) => this.#elsewhere.findIn({ runIds }, call),
+        childrenOf: (runIds) => host.store.childrenOf(runIds),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
@@ -185,6 +191,13 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
+    try {
+      // A run of its own is held in the tick of this call: every stop from here on reaches it.
+      if (parsed.parent !== undefined) await this.#assertParentGoesOn(parsed.parent)
+    } catch (error) {
+      this.#starting.delete(runId)
+      throw error
+    }
     const run = this.#factory.fromSpec(runId, parsed, job)
     this.#hold(run)
     this.presence.admit(run)
@@ -316,10 +329,7 @@ export class Engine {
     await this.close()
   }
 
-  async #close(
-    runs: 'interrupt' | 'cancel' | 'leave',
-    deadlineMs: number,
-  ): Promise<{ readonly left: readonly string[] }> {
+  async #close(runs: ClosePolicy, deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
     this.presence.close()
     const left = await this.#registry.close(runs, deadlineMs)
@@ -354,6 +364,22 @@ export class Engine {
     return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
       this.stop({ run: runId }, { ...options, mode, fence: false }),
     )
+  }
+
+  /** A part of a run that is being ended, or was, would outlive it. */
+  async #assertParentGoesOn(parent: string): Promise<void> {
+    const held = this.#registry.runs.get(parent)
+    const stored = held === undefined ? await this.#parts.host.store.loadRun(parent) : null
+    if (held === undefined && stored === null)
+      throw new RunwardenError(
+        'unknown-run',
+        `start: option parent ${JSON.stringify(parent)} is not in this store`,
+      )
+    if (held?.isEndWanted ?? (stored !== null && isEndedOnRequest(stored)))
+      throw new RunwardenError(
+        'scope-stopped',
+        `start: option parent ${JSON.stringify(parent)} is being ended`,
+      )
   }
 
   #exists(runId: string): RunwardenError {

@@ -1,6 +1,7 @@
 /** A whole engine, or one run of it, on a simulated clock, over simulated processes and a real store in memory. */
 import { uuidv7 } from 'uuidv7'
 import { onTestFinished } from 'vitest'
+import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Logger } from '../../src/actors/ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
 import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
@@ -114,9 +115,11 @@ export async function startSimulatedRun(
   spec: Partial<RunSpec>,
   {
     behaviour = {},
+    delivery = {},
     meet = () => undefined,
   }: {
     readonly behaviour?: Behaviour
+    readonly delivery?: Partial<DeliveryHooks>
     /** Called before anything happens. */
     readonly meet?: (simulated: SimulatedRun) => void
   } = {},
@@ -130,6 +133,7 @@ export async function startSimulatedRun(
   const factory = new RunFactory({
     host: { engineId: 'simulated', clock, commits, store, spool: null, logger, commitDeadlineMs: 2_000 },
     processes,
+    delivery: { finalizeDeadlineMs: 30_000, deliverDeadlineMs: 30_000, ...delivery },
     logs: { pathOf: () => null, open: () => null },
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
