@@ -5,7 +5,7 @@
  */
 import { uuidv7 } from 'uuidv7'
 import type { DeliveryHooks } from './actors/deliveries.js'
-import { Elsewheres, isEndedOnRequest } from './actors/elsewhere.js'
+import { Elsewheres, endOnRecord } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
 import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
@@ -29,7 +29,7 @@ import { Presence } from './presence.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
 import { parseRunSpec } from './run-spec.js'
-import type { RunSpec } from './run-spec.js'
+import type { ParsedRunSpec, RunSpec } from './run-spec.js'
 import type { EndOptions } from './run.js'
 
 /** One execution that is still there, or not proven gone. */
@@ -168,6 +168,9 @@ export class Engine {
       }
     }
     await this.#registry.recovered()
+    this.#parts.host.clock.after(0, () => {
+      this.#factory.open()
+    })
   }
 
   /**
@@ -192,13 +195,18 @@ export class Engine {
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
     try {
-      // A run of its own is held in the tick of this call: every stop from here on reaches it.
-      if (parsed.parent !== undefined) await this.#assertParentGoesOn(parsed.parent)
-    } catch (error) {
+      if (parsed.parent !== undefined) {
+        await this.#assertParentGoesOn(parsed.parent)
+        // What was admitted may be fenced by now. A run of its own was held in the tick of the call.
+        this.#registry.assertAdmits({ runId, session, task, labels })
+      }
+      return await this.#startHeld(this.#factory.fromSpec(runId, parsed, job), parsed)
+    } finally {
       this.#starting.delete(runId)
-      throw error
     }
-    const run = this.#factory.fromSpec(runId, parsed, job)
+  }
+
+  async #startHeld(run: RunActor, { parent, onParentCancel, signal }: ParsedRunSpec): Promise<Run> {
     this.#hold(run)
     this.presence.admit(run)
     try {
@@ -207,10 +215,12 @@ export class Engine {
       run.abandon()
       this.#registry.letGo(run)
       throw error
-    } finally {
-      this.#starting.delete(runId)
     }
-    this.#followSignal(run, parsed.signal)
+    this.#followSignal(run, signal)
+    if (parent !== undefined && onParentCancel === 'cancel' && !this.#registry.runs.has(parent))
+      this.#followParent(run, parent).catch((error: unknown) => {
+        this.#parts.host.logger.warn({ run: run.id, error: messageOf(error) }, 'a parent could not be read')
+      })
     return this.#handle(run)
   }
 
@@ -368,18 +378,28 @@ export class Engine {
 
   /** A part of a run that is being ended, or was, would outlive it. */
   async #assertParentGoesOn(parent: string): Promise<void> {
-    const held = this.#registry.runs.get(parent)
-    const stored = held === undefined ? await this.#parts.host.store.loadRun(parent) : null
-    if (held === undefined && stored === null)
-      throw new RunwardenError(
-        'unknown-run',
-        `start: option parent ${JSON.stringify(parent)} is not in this store`,
-      )
-    if (held?.isEndWanted ?? (stored !== null && isEndedOnRequest(stored)))
-      throw new RunwardenError(
-        'scope-stopped',
-        `start: option parent ${JSON.stringify(parent)} is being ended`,
-      )
+    const end = await this.#wantedEndOf(parent)
+    const name = `start: option parent ${JSON.stringify(parent)}`
+    if (end === 'unknown') throw new RunwardenError('unknown-run', `${name} is not in this store`)
+    if (end !== 'none') throw new RunwardenError('scope-stopped', `${name} is being ended, or was`)
+  }
+
+  async #wantedEndOf(runId: string): Promise<'none' | 'interrupt' | 'cancel' | 'unknown'> {
+    const held = this.#registry.runs.get(runId)
+    if (held !== undefined) return held.wantedEnd
+    const stored = await this.#parts.host.store.loadRun(runId)
+    return stored === null ? 'unknown' : (endOnRecord(stored) ?? 'none')
+  }
+
+  /** K17: an order over its parent, given in another engine meanwhile, may not have found the part on record. */
+  async #followParent(run: RunActor, parent: string): Promise<void> {
+    const end = await this.#wantedEndOf(parent)
+    if (end !== 'cancel' && end !== 'interrupt') return
+    const order = { force: false, reason: `its parent ${parent} is being ended`, by: 'engine' }
+    await this.#registry.stop(
+      { runIds: [run.id] },
+      { mode: end, ...order, isFenced: false, timeoutMs: undefined },
+    )
   }
 
   #exists(runId: string): RunwardenError {
@@ -459,8 +479,10 @@ export class Engine {
   #followSignal(run: RunActor, signal: AbortSignal | undefined): void {
     if (signal === undefined) return
     const onAbort = (): void => {
-      if (this.#closed === null)
-        void this.#handle(run).cancel({ by: 'signal', reason: 'the signal given to start was aborted' })
+      if (this.#closed !== null) return
+      const options = { by: 'signal', reason: 'the signal given to start was aborted' }
+      // P16: nobody cancels a persistent run.
+      void (run.policy.isPersistent ? this.#handle(run).stop(options) : this.#handle(run).cancel(options))
     }
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()

@@ -80,6 +80,11 @@ export class RunFactory {
     this.#deliveries = new Deliveries(parts.delivery, parts.host)
   }
 
+  /** The host has the engine, or is about to. */
+  open(): void {
+    this.#deliveries.open()
+  }
+
   fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
     const here = process.cwd()
@@ -135,12 +140,18 @@ export class RunFactory {
   #fallbackRule({ fallback }: ParsedRunSpec): RunEnvironment['isFallbackEligible'] {
     const { when } = fallback ?? {}
     if (when === undefined) return ({ hasProgress }) => !hasProgress
+    const failed = (error: unknown): void => {
+      // P19: the host's rule is the host's; without an answer nothing is tried.
+      this.#parts.host.logger.error({ error: messageOf(error) }, 'the fallback rule failed')
+    }
     return (failure) => {
       try {
-        return when(failure)
+        const answer: unknown = when(failure)
+        // Decided in this tick: a promise is no answer.
+        if (answer instanceof Promise) answer.catch(failed)
+        return answer === true
       } catch (error) {
-        // P19: the host's rule is the host's; without an answer nothing is tried.
-        this.#parts.host.logger.error({ error: messageOf(error) }, 'the fallback rule failed')
+        failed(error)
         return false
       }
     }

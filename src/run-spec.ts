@@ -173,7 +173,7 @@ export const runSpecSchema = v.strictObject({
   parent: v.optional(runId),
   /** `keep`: it goes on when its parent is ended. Default `cancel`. */
   onParentCancel: v.optional(v.picklist(['cancel', 'keep']), 'cancel'),
-  /** Aborting it cancels the run. */
+  /** Aborting it cancels the run; a persistent one is stopped. */
   signal: v.optional(v.instance(AbortSignal)),
 })
 

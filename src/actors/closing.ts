@@ -12,9 +12,9 @@ type Runs = ReadonlyMap<string, RunActor>
 /** Nothing of it is left on the machine, and its outcome is on record. */
 const isEnded = ({ state }: RunActor): boolean => state.isSettled && state.isConfirmed
 
-/** The host's hooks are at it; what waits to be repeated is the next engine's. */
-const isBeingDelivered = ({ state }: RunActor): boolean =>
-  state.delivery === 'finalizing' || state.delivery === 'delivering'
+/** The host's hooks are at it; what waits to be repeated, or for a hook that is not here, is the next engine's. */
+const isBeingDelivered = ({ state, environment }: RunActor): boolean =>
+  state.delivery === 'finalizing' || (state.delivery === 'delivering' && environment.deliveries.canDeliver)
 
 /** What a policy asks of the runs that are held: suppresses their deliveries at once, and says whom to stop how. */
 export const closingOrder = (

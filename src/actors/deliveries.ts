@@ -49,9 +49,10 @@ export interface DeliveryHooks {
 
 const FINALIZED_CHARS_MAX = 1024 * 1024
 
+/** P3: a copy, so that nothing that the host does to it reaches the record. */
 const settledRun = (run: RunActor, outcome: Outcome): SettledRun => {
   const { id: runId, session, task, labels } = run.row
-  return { runId, session, task, labels, outcome }
+  return structuredClone({ runId, session, task, labels, outcome })
 }
 
 const deliveryOf = (run: RunActor, { deliveryId, body, finalized }: ResultRow): Delivery => {
@@ -79,10 +80,25 @@ const bodyOf = (value: unknown): string => {
 export class Deliveries {
   readonly #hooks: DeliveryHooks
   readonly #host: HostServices
+  readonly #isOpen: Promise<void>
+  #open: () => void = () => undefined
 
   constructor(hooks: DeliveryHooks, host: HostServices) {
     this.#hooks = hooks
     this.#host = host
+    this.#isOpen = new Promise((resolve) => {
+      this.#open = resolve
+    })
+  }
+
+  /** Whether there is a hook that an outcome can be given to. */
+  get canDeliver(): boolean {
+    return this.#hooks.deliver !== undefined
+  }
+
+  /** No hook is called before the host can have the engine, which its hooks may want to ask. */
+  open(): void {
+    this.#open()
   }
 
   /** Answers in time or not at all: the chart has the same deadline. */
@@ -93,7 +109,7 @@ export class Deliveries {
       await run.post({ type: 'delivery.finalized' })
       return
     }
-    const body = await this.#inTime(finalizeDeadlineMs, (context) =>
+    const body = await this.#inTime('finalize', finalizeDeadlineMs, (context) =>
       finalize(settledRun(run, outcome), context),
     )
       .then(bodyOf)
@@ -118,7 +134,7 @@ export class Deliveries {
     try {
       const row = await this.#host.store.resultOf(run.id)
       if (row !== null && row.acknowledgedAt === null) {
-        await this.#inTime(deliverDeadlineMs, (context) => deliver(deliveryOf(run, row), context))
+        await this.#inTime('deliver', deliverDeadlineMs, (context) => deliver(deliveryOf(run, row), context))
       }
       await run.post({ type: 'delivery.acknowledged' })
     } catch (error) {
@@ -127,11 +143,12 @@ export class Deliveries {
     }
   }
 
-  #inTime(deadlineMs: number, hook: (context: HookContext) => unknown): Promise<unknown> {
+  async #inTime(name: string, deadlineMs: number, hook: (context: HookContext) => unknown): Promise<unknown> {
+    await this.#isOpen
     const patience = new AbortController()
     return new Promise((resolve, reject) => {
       const cancel = this.#host.clock.after(deadlineMs, () => {
-        reject(new RunwardenError('refused', `the hook did not answer within ${String(deadlineMs)} ms`))
+        reject(new RunwardenError('refused', `${name} did not answer within ${String(deadlineMs)} ms`))
         patience.abort()
       })
       // In a turn of its own: a hook may call the engine.

@@ -69,10 +69,10 @@ const doneLine = ({ row, head }: StoredRun): StopLine => {
   }
 }
 
-/** An order to end it is on record. */
-export const isEndedOnRequest = ({ snapshot }: StoredRun): boolean => {
-  const { intent } = (JSON.parse(snapshot) as { readonly context: RunContext }).context
-  return intent?.kind === 'cancel' || intent?.kind === 'interrupt'
+/** The order to end it that is on record. */
+export const endOnRecord = ({ snapshot }: StoredRun): 'cancel' | 'interrupt' | null => {
+  const kind = (JSON.parse(snapshot) as { readonly context: RunContext }).context.intent?.kind
+  return kind === 'cancel' || kind === 'interrupt' ? kind : null
 }
 
 /** R9: another version's snapshot is another language; it is named, and touched by nothing. */
@@ -266,10 +266,10 @@ export class Elsewheres {
     return run
   }
 
-  /** The kill is done again from here: its deadline counts from now, not from the dead engine's. */
+  /** The kill is done again from here, and so is the hook: its deadline counts from now, not from the dead engine's. */
   #afresh(timer: TimerRow): TimerRow {
-    const isOfKill = timer.id.startsWith('xstate.after.killGrace')
-    return isOfKill ? { ...timer, dueAt: this.#options.host.clock.wallMs() + timer.delayMs } : timer
+    const isAfresh = /^xstate\.after\.(killGrace|finalizeDeadline)/.test(timer.id)
+    return isAfresh ? { ...timer, dueAt: this.#options.host.clock.wallMs() + timer.delayMs } : timer
   }
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Logger } from '../../src/actors/ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
-import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
+import type { Engine, EngineOptions, Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { GroupCommit, engineOptionsSchema, openEngineOver, parseOptions } from '../../src/internal.js'
 import { RunFactory } from '../../src/run-factory.js'
 import { parseRunSpec } from '../../src/run-spec.js'
@@ -63,14 +63,16 @@ export interface SimulatedEngine {
   readonly drive: <T>(promise: Promise<T>) => Promise<T>
 }
 
-export async function openSimulatedEngine(): Promise<SimulatedEngine> {
+export async function openSimulatedEngine(
+  more: Pick<EngineOptions, 'delivery'> = {},
+): Promise<SimulatedEngine> {
   const store = await openTroubledStore()
   const clock = new ManualClock(PACE)
   const processes = new SimulatedProcesses()
   const errors: string[] = []
   const options = parseOptions(
     engineOptionsSchema,
-    { database: ':memory:', logs: false, logger: quiet(errors) },
+    { database: ':memory:', logs: false, logger: quiet(errors), ...more },
     'test',
   )
   const engine = await openEngineOver(store, options, clock, processes)
@@ -138,6 +140,7 @@ export async function startSimulatedRun(
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })
+  factory.open()
   const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }), null)
   const simulated: SimulatedRun = {
     run,
