@@ -15,6 +15,7 @@ import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
 import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
+import { inTime } from './actors/store-waits.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import type { ClosePolicy } from './machines/registry/registry.machine.js'
@@ -87,6 +88,9 @@ export class Engine {
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
   readonly #claims = new Set<string>()
+  readonly #stops = new Set<Promise<StopReceipt>>()
+  /** Closing has come to where a stop has nothing to join any more. */
+  #isOver = false
   #closed: Promise<{ readonly left: readonly string[] }> | null = null
   #cancelHeartbeat: () => void = () => undefined
 
@@ -238,7 +242,7 @@ export class Engine {
       'stop',
     )
     const checked = parseOptions(scopeSchema, scope, 'stop: scope')
-    this.#assertNotClosed('stop')
+    if (this.#isOver) this.#assertNotClosed('stop')
     const isFenced = fence ?? checked.run === undefined
     const receipt = this.#registry.stop(toStopScope(checked), {
       mode,
@@ -248,6 +252,9 @@ export class Engine {
       isFenced,
       timeoutMs,
     })
+    const isAnswered = (): boolean => this.#stops.delete(receipt)
+    this.#stops.add(receipt)
+    receipt.then(isAnswered, isAnswered)
     return signal === undefined ? receipt : abortable(receipt, signal)
   }
 
@@ -343,6 +350,10 @@ export class Engine {
     const { host } = this.#parts
     this.presence.close()
     const left = await this.#registry.close(runs, deadlineMs)
+    this.#isOver = true
+    // What joined the closing has its answer, and that is on record.
+    if (left.length === 0)
+      await inTime(host.clock, Promise.allSettled(this.#stops), host.commitDeadlineMs).catch(() => undefined)
     // O10: nobody would ever continue a run that is left frozen.
     await thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: host.commitDeadlineMs })
     this.#cancelHeartbeat()

@@ -3,6 +3,7 @@ import { uuidv7 } from 'uuidv7'
 import { onTestFinished } from 'vitest'
 import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Logger } from '../../src/actors/ports.js'
+import type { StorePort } from '../../src/actors/store.ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
 import type { Engine, EngineOptions, Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { GroupCommit, engineOptionsSchema, openEngineOver, parseOptions } from '../../src/internal.js'
@@ -13,7 +14,7 @@ import { line } from './simulated-agent.js'
 import type { Frame } from './simulated-agent.js'
 import { SimulatedProcesses } from './simulated-processes.js'
 import type { Behaviour } from './simulated-processes.js'
-import { openTroubledStore } from './troubled-store.js'
+import { openMemoryStore, openTroubledStore } from './troubled-store.js'
 import type { TroubledStore } from './troubled-store.js'
 
 /** An engine looks into its store all the time: after each look a few turns are enough. */
@@ -54,6 +55,10 @@ export interface SimulatedEngine {
   readonly clock: ManualClock
   readonly store: TroubledStore
   readonly processes: SimulatedProcesses
+  /** The same without its troubles, for the next engine. */
+  readonly base: StorePort
+  /** It does nothing any more from now on. */
+  readonly die: () => void
   /** Everything that subscribers were told. */
   readonly heard: RunEventOut[]
   /** What the engine logged as an error. */
@@ -64,21 +69,28 @@ export interface SimulatedEngine {
 }
 
 export async function openSimulatedEngine(
-  more: Pick<EngineOptions, 'delivery'> = {},
+  more: Pick<EngineOptions, 'delivery'> & {
+    /** The engine is opened over what this one has left behind. */
+    readonly after?: SimulatedEngine
+  } = {},
 ): Promise<SimulatedEngine> {
-  const store = await openTroubledStore()
+  const { after, ...given } = more
+  const base = after?.base ?? (await openMemoryStore())
+  const store = await openTroubledStore(base)
   const clock = new ManualClock(PACE)
-  const processes = new SimulatedProcesses()
+  const processes = new SimulatedProcesses(after?.processes)
   const errors: string[] = []
   const options = parseOptions(
     engineOptionsSchema,
-    { database: ':memory:', logs: false, logger: quiet(errors), ...more },
+    { database: ':memory:', logs: false, logger: quiet(errors), ...given },
     'test',
   )
   const engine = await openEngineOver(store, options, clock, processes)
   const heard: RunEventOut[] = []
   engine.subscribe((event) => heard.push(event))
+  let isDead = false
   onTestFinished(async () => {
+    if (isDead) return
     store.trouble = null
     for (const execution of processes.executions) execution.diesOf = ['SIGTERM', 'SIGKILL']
     await drive(clock, engine.close({ runs: 'cancel' }))
@@ -87,6 +99,11 @@ export async function openSimulatedEngine(
     engine,
     clock,
     store,
+    base,
+    die: () => {
+      isDead = true
+      store.trouble = new Error('dead')
+    },
     processes,
     heard,
     errors,
