@@ -73,7 +73,7 @@ test("O6: an exit after the order is that order's end, with the real exit code k
 })
 
 const driven = { policy: policyOf(featuresOf('one-shot, driven, fallback, ask')) }
-const interactive = { policy: policyOf(featuresOf('interactive, ask, deliver hook')) }
+const interactive = { policy: policyOf(featuresOf('interactive, ask, deliver hook, time limit')) }
 const ofTurn = { attempt: 1, generation: 1 } as const
 
 test('O6: an agent that exits with 0 in the middle of its turn has not done it, and the outcome says so', () => {
