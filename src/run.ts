@@ -13,7 +13,7 @@ import { parseOptions } from './option-types.js'
 import { RunwardenError } from './errors.js'
 import { pauseOptionsSchema } from './options.js'
 import type { PauseOptions, StopOptions } from './options.js'
-import { promptSchema } from './run-spec.js'
+import { turnInputSchema } from './run-spec.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
 export type EndOptions = Omit<StopOptions, 'mode' | 'fence'>
@@ -94,7 +94,7 @@ export class Run {
    *   prompt only, or has too many waiting. The prompt was not taken then (K11).
    */
   async prompt(text: string): Promise<TurnEnd> {
-    return this.#actor.turns.prompt(parseOptions(promptSchema, text, 'prompt'))
+    return this.#actor.turns.prompt(parseOptions(turnInputSchema, { prompt: text }, 'prompt').prompt)
   }
 
   /**
@@ -103,7 +103,7 @@ export class Run {
    * @throws `refused` when no turn is open, or the agent takes no input while it works.
    */
   steer(text: string): void {
-    this.#actor.turns.steer(parseOptions(promptSchema, text, 'steer'))
+    this.#actor.turns.steer(parseOptions(turnInputSchema, { prompt: text }, 'steer').prompt)
   }
 
   /**
