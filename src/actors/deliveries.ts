@@ -133,8 +133,13 @@ export class Deliveries {
     }
     try {
       const row = await this.#host.store.resultOf(run.id)
-      if (row !== null && row.acknowledgedAt === null) {
-        await this.#inTime('deliver', deliverDeadlineMs, (context) => deliver(deliveryOf(run, row), context))
+      // S2: settled on the strength of the spool; the row follows when the store answers.
+      if (row === null) throw new RunwardenError('store-unavailable', 'the outcome is not in the store yet')
+      if (row.acknowledgedAt === null) {
+        await this.#inTime('deliver', deliverDeadlineMs, (context) =>
+          // P18: it may have been suppressed since it was begun.
+          run.state.delivery === 'delivering' ? deliver(deliveryOf(run, row), context) : undefined,
+        )
       }
       await run.post({ type: 'delivery.acknowledged' })
     } catch (error) {

@@ -110,6 +110,12 @@ export class SimulatedExecution implements Execution {
     this.#end(this.identity.pid, { exitCode, signal })
   }
 
+  /** Whatever else is in the tree ends by itself. */
+  endOther(): void {
+    for (const pid of [...this.#members.keys()])
+      if (pid !== this.identity.pid) this.#end(pid, { exitCode: 0, signal: null })
+  }
+
   cpuMsOf(pid: number): number | null {
     return this.#members.get(pid)?.cpuMs ?? null
   }
@@ -212,7 +218,7 @@ export class SimulatedProcesses implements ProcessPort {
     return { cookie: `simulated-${String(this.self.pid)}-${String(this.#cookies)}`, limit: null }
   }
 
-  async launch(spec: LaunchSpec): Promise<Execution> {
+  async launch(spec: LaunchSpec): Promise<SimulatedExecution> {
     const behaviour = this.next.shift() ?? this.behaviour
     if (behaviour.launch === 'hangs') {
       await new Promise<void>((resolve) => {
