@@ -206,6 +206,7 @@ class Witness {
     const { run } = this.#simulated
     const { state } = run
     expect(this.#outcomes, 'outcomes').toBe(1)
+    expect(state.outcome?.status, 'nobody lost sight of it').not.toBe('lost')
     expect(JSON.stringify(await run.outcome), 'the outcome that was promised').toBe(this.#outcome)
     expect(JSON.stringify(state.outcome), 'the outcome in the end').toBe(this.#outcome)
     if (this.#recorded !== null) {
@@ -313,7 +314,11 @@ const play = async (
   /** Its turn comes when the scheduler says so. */
   const turnOf = (label: string): Promise<unknown> =>
     isScheduled ? s.schedule(Promise.resolve(label), label) : Promise.resolve()
-  const store = proxied(base, 'commit', async (...args: Parameters<StorePort['commit']>) => {
+  const readable = proxied(base, 'resultOf', async (runId: string) => {
+    await turnOf('read')
+    return base.resultOf(runId)
+  })
+  const store = proxied(readable, 'commit', async (...args: Parameters<StorePort['commit']>) => {
     // A run that is not on record in time does not begin, which is no matter here.
     if (args[0].every(({ expectedRev }) => expectedRev !== null)) await turnOf('commit')
     return base.commit(...args)
