@@ -58,6 +58,7 @@ export const layers = [
     values: [
       'src/actors/ports.ts',
       'src/actors/store.ports.ts',
+      'src/actors/spool.ports.ts',
       'src/actors/job.ports.ts',
       'src/actors/workspace.ports.ts',
       'src/errors.ts',

@@ -4,7 +4,8 @@
  * Owns: the life of an engine in this process. Does not own: any rule; those are in the charts and the actors.
  */
 import { uuidv7 } from 'uuidv7'
-import { Elsewheres } from './actors/elsewhere.js'
+import type { DeliveryHooks } from './actors/deliveries.js'
+import { Elsewheres, endOnRecord } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
 import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
@@ -14,8 +15,10 @@ import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
 import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
+import { inTime } from './actors/store-waits.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
+import type { ClosePolicy } from './machines/registry/registry.machine.js'
 import { parseOptions } from './option-types.js'
 import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
 import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
@@ -27,7 +30,7 @@ import { Presence } from './presence.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
 import { parseRunSpec } from './run-spec.js'
-import type { RunSpec } from './run-spec.js'
+import type { ParsedRunSpec, RunSpec } from './run-spec.js'
 import type { EndOptions } from './run.js'
 
 /** One execution that is still there, or not proven gone. */
@@ -48,6 +51,7 @@ export interface EngineParts {
   readonly host: HostServices
   readonly processes: ProcessPort
   readonly logs: LogPort
+  readonly delivery: DeliveryHooks
   readonly row: EngineRow
 }
 
@@ -84,6 +88,9 @@ export class Engine {
   /** Ids from the tick of their `start` on (L8). */
   readonly #starting = new Set<string>()
   readonly #claims = new Set<string>()
+  readonly #stops = new Set<Promise<StopReceipt>>()
+  /** Closing has come to where a stop has nothing to join any more. */
+  #isOver = false
   #closed: Promise<{ readonly left: readonly string[] }> | null = null
   #cancelHeartbeat: () => void = () => undefined
 
@@ -97,6 +104,7 @@ export class Engine {
       host,
       processes,
       logs: parts.logs,
+      delivery: parts.delivery,
       requestAdmission: (run) => {
         this.#registry.admitAttempt(run)
       },
@@ -119,6 +127,8 @@ export class Engine {
         engine: row,
         newId: uuidv7,
         findElsewhere: (call) => this.#elsewhere.find(call),
+        findPartsElsewhere: (runIds, call) => this.#elsewhere.findIn({ runIds }, call),
+        childrenOf: (runIds) => host.store.childrenOf(runIds),
         followElsewhere: (call) => this.#elsewhere.follow(call),
       },
       host,
@@ -162,6 +172,9 @@ export class Engine {
       }
     }
     await this.#registry.recovered()
+    this.#parts.host.clock.after(0, () => {
+      this.#factory.open()
+    })
   }
 
   /**
@@ -185,7 +198,19 @@ export class Engine {
     }
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
-    const run = this.#factory.fromSpec(runId, parsed, job)
+    try {
+      if (parsed.parent !== undefined) {
+        await this.#assertParentGoesOn(parsed.parent)
+        // What was admitted may be fenced by now. A run of its own was held in the tick of the call.
+        this.#registry.assertAdmits({ runId, session, task, labels })
+      }
+      return await this.#startHeld(this.#factory.fromSpec(runId, parsed, job), parsed)
+    } finally {
+      this.#starting.delete(runId)
+    }
+  }
+
+  async #startHeld(run: RunActor, { parent, onParentCancel, signal }: ParsedRunSpec): Promise<Run> {
     this.#hold(run)
     this.presence.admit(run)
     try {
@@ -194,10 +219,12 @@ export class Engine {
       run.abandon()
       this.#registry.letGo(run)
       throw error
-    } finally {
-      this.#starting.delete(runId)
     }
-    this.#followSignal(run, parsed.signal)
+    this.#followSignal(run, signal)
+    if (parent !== undefined && onParentCancel === 'cancel' && !this.#registry.runs.has(parent))
+      this.#followParent(run, parent).catch((error: unknown) => {
+        this.#parts.host.logger.warn({ run: run.id, error: messageOf(error) }, 'a parent could not be read')
+      })
     return this.#handle(run)
   }
 
@@ -215,7 +242,7 @@ export class Engine {
       'stop',
     )
     const checked = parseOptions(scopeSchema, scope, 'stop: scope')
-    this.#assertNotClosed('stop')
+    if (this.#isOver) this.#assertNotClosed('stop')
     const isFenced = fence ?? checked.run === undefined
     const receipt = this.#registry.stop(toStopScope(checked), {
       mode,
@@ -225,6 +252,9 @@ export class Engine {
       isFenced,
       timeoutMs,
     })
+    const isAnswered = (): boolean => this.#stops.delete(receipt)
+    this.#stops.add(receipt)
+    receipt.then(isAnswered, isAnswered)
     return signal === undefined ? receipt : abortable(receipt, signal)
   }
 
@@ -316,13 +346,14 @@ export class Engine {
     await this.close()
   }
 
-  async #close(
-    runs: 'interrupt' | 'cancel' | 'leave',
-    deadlineMs: number,
-  ): Promise<{ readonly left: readonly string[] }> {
+  async #close(runs: ClosePolicy, deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
     this.presence.close()
     const left = await this.#registry.close(runs, deadlineMs)
+    this.#isOver = true
+    // What joined the closing has its answer, and that is on record.
+    if (left.length === 0)
+      await inTime(host.clock, Promise.allSettled(this.#stops), host.commitDeadlineMs).catch(() => undefined)
     // O10: nobody would ever continue a run that is left frozen.
     await thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: host.commitDeadlineMs })
     this.#cancelHeartbeat()
@@ -353,6 +384,32 @@ export class Engine {
   #handle(run: RunActor): Run {
     return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
       this.stop({ run: runId }, { ...options, mode, fence: false }),
+    )
+  }
+
+  /** A part of a run that is being ended, or was, would outlive it. */
+  async #assertParentGoesOn(parent: string): Promise<void> {
+    const end = await this.#wantedEndOf(parent)
+    const name = `start: option parent ${JSON.stringify(parent)}`
+    if (end === 'unknown') throw new RunwardenError('unknown-run', `${name} is not in this store`)
+    if (end !== 'none') throw new RunwardenError('scope-stopped', `${name} is being ended, or was`)
+  }
+
+  async #wantedEndOf(runId: string): Promise<'none' | 'interrupt' | 'cancel' | 'unknown'> {
+    const held = this.#registry.runs.get(runId)
+    if (held !== undefined) return held.wantedEnd
+    const stored = await this.#parts.host.store.loadRun(runId)
+    return stored === null ? 'unknown' : (endOnRecord(stored) ?? 'none')
+  }
+
+  /** K17: an order over its parent, given in another engine meanwhile, may not have found the part on record. */
+  async #followParent(run: RunActor, parent: string): Promise<void> {
+    const end = await this.#wantedEndOf(parent)
+    if (end !== 'cancel' && end !== 'interrupt') return
+    const order = { force: false, reason: `its parent ${parent} is being ended`, by: 'engine' }
+    await this.#registry.stop(
+      { runIds: [run.id] },
+      { mode: end, ...order, isFenced: false, timeoutMs: undefined },
     )
   }
 
@@ -433,8 +490,10 @@ export class Engine {
   #followSignal(run: RunActor, signal: AbortSignal | undefined): void {
     if (signal === undefined) return
     const onAbort = (): void => {
-      if (this.#closed === null)
-        void this.#handle(run).cancel({ by: 'signal', reason: 'the signal given to start was aborted' })
+      if (this.#closed !== null) return
+      const options = { by: 'signal', reason: 'the signal given to start was aborted' }
+      // P16: nobody cancels a persistent run.
+      void (run.policy.isPersistent ? this.#handle(run).stop(options) : this.#handle(run).cancel(options))
     }
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()

@@ -3,6 +3,9 @@ export { createEngine, openRecords } from './open-engine.js'
 export type { EngineOptions } from './open-engine.js'
 export type { Engine, LiveExecution } from './engine.js'
 export type { EndOptions, EventOptions, Run } from './run.js'
+export type { Delivery, DeliveryHooks, HookContext, SettledRun } from './actors/deliveries.js'
+export type { FailedAttempt } from './actors/fallback.js'
+export { acknowledgeDelivery } from './adapters/store/acknowledge.js'
 export type {
   CloseOptions,
   FreezeOrderOptions,

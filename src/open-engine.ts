@@ -4,10 +4,12 @@ import { hostname } from 'node:os'
 import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
+import type { DeliveryHooks } from './actors/deliveries.js'
 import { GroupCommit } from './actors/group-commit.js'
 import { jobChart } from './actors/job-step.js'
 import type { Clock, Logger, ProcessPort } from './actors/ports.js'
-import type { SpoolPort, StorePort } from './actors/store.ports.js'
+import type { SpoolPort } from './actors/spool.ports.js'
+import type { StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createLogFiles } from './adapters/process/log-files.js'
 import { createProcessPort } from './adapters/process/process-port.js'
@@ -50,6 +52,7 @@ export interface EngineOptions {
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }
   readonly commitDeadlineMs?: number
+  readonly delivery?: Partial<DeliveryHooks>
   readonly logger?: Logger
 }
 
@@ -224,6 +227,7 @@ export const openEngineOver = async (
       commitDeadlineMs,
     },
     processes,
+    delivery: options.delivery as DeliveryHooks,
     logs: createLogFiles(places.logs, logOptions === false ? 1 : logOptions.maxBytes, logger),
     row: {
       id,

@@ -16,6 +16,7 @@ const knownServer = v.check(
   'must be a path or begin with postgres://',
 )
 
+const hook = v.custom<(argument: never, context: never) => unknown>((value) => typeof value === 'function')
 const anything = v.custom<object>((value) => typeof value === 'object' && value !== null)
 
 export const engineOptionsSchema = v.strictObject({
@@ -46,6 +47,16 @@ export const engineOptionsSchema = v.strictObject({
    */
   spool: v.optional(
     v.union([v.literal(false), v.strictObject({ directory: v.pipe(v.string(), v.nonEmpty(), noNul) })]),
+  ),
+  /** The host's hooks for outcomes. They belong to the engine, so that another process can deliver what this one could not. */
+  delivery: v.optional(
+    v.strictObject({
+      finalize: v.optional(hook),
+      deliver: v.optional(hook),
+      finalizeDeadlineMs: v.optional(ms, 30_000),
+      deliverDeadlineMs: v.optional(ms, 30_000),
+    }),
+    {},
   ),
   /** How long a stop waits for a store that does not answer before it goes ahead. Default 2 000 ms. */
   commitDeadlineMs: v.optional(ms, 2_000),
@@ -96,8 +107,11 @@ export const stopOptionsSchema = v.strictObject({
 export type StopOptions = v.InferInput<typeof stopOptionsSchema>
 
 export const closeOptionsSchema = v.strictObject({
-  /** Default `interrupt`. `leave` lets the processes run on without an engine. */
-  runs: v.optional(v.picklist(['interrupt', 'cancel', 'leave']), 'interrupt'),
+  /**
+   * Default `interrupt`. `suppress`: interrupt them and deliver no outcome, for a host that shuts down (P18). `leave` lets the processes
+   * run on without an engine.
+   */
+  runs: v.optional(v.picklist(['interrupt', 'cancel', 'suppress', 'leave']), 'interrupt'),
   /** Past it, what is left is named. Default 15 000 ms. */
   deadlineMs: v.optional(ms, 15_000),
 })

@@ -4,6 +4,8 @@
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
 import type { HostServices } from './actors/actor-role.js'
+import { Deliveries } from './actors/deliveries.js'
+import type { DeliveryHooks } from './actors/deliveries.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
 import { limitOutput } from './actors/output-limit.js'
 import { RunActor } from './actors/run.actor.js'
@@ -11,6 +13,7 @@ import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
+import { messageOf } from './errors.js'
 import type { RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './option-types.js'
 import { watchdogDefaults } from './run-spec.js'
@@ -21,20 +24,22 @@ const TERM_GRACE_MS = 5_000
 
 const DEFAULTS = {
   exitGraceMs: 10_000,
-  finalizeDeadlineMs: 30_000,
 }
+const PERSISTENT_ASK_GRACE_MS = 10_000
 
-const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
+const policyOf = (spec: ParsedRunSpec, hooks: DeliveryHooks): RunPolicy => ({
   ...DEFAULTS,
   isInteractive: spec.protocol.isInteractive && !spec.oneShot,
   isDriven: spec.protocol.isInteractive,
   hasPrompt: spec.prompt !== undefined,
   turnCancelMs: spec.turnCancelMs,
   candidates: 1 + (spec.fallback?.candidates.length ?? 0),
-  canAsk: spec.stop.askGraceMs !== undefined,
-  hasFinalize: false,
-  hasDeliver: false,
-  askGraceMs: spec.stop.askGraceMs ?? 0,
+  canAsk: spec.stop.askGraceMs !== undefined || spec.persistent,
+  isPersistent: spec.persistent,
+  hasFinalize: hooks.finalize !== undefined,
+  hasDeliver: hooks.deliver !== undefined,
+  finalizeDeadlineMs: hooks.finalizeDeadlineMs,
+  askGraceMs: spec.stop.askGraceMs ?? (spec.persistent ? PERSISTENT_ASK_GRACE_MS : 0),
   termGraceMs: spec.stop.termGraceMs ?? TERM_GRACE_MS,
   termGraceReason: spec.stop.termGraceReason ?? null,
   killGraceMs: spec.stop.killGraceMs,
@@ -59,6 +64,7 @@ export interface RunFactoryParts {
   readonly host: HostServices
   readonly processes: ProcessPort
   readonly logs: LogPort
+  readonly delivery: DeliveryHooks
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
 }
@@ -67,22 +73,33 @@ const OUTPUT_DEFAULTS = { maxLineBytes: 8 * 1024 * 1024, drainMs: 1_000 }
 
 export class RunFactory {
   readonly #parts: RunFactoryParts
+  readonly #deliveries: Deliveries
 
   constructor(parts: RunFactoryParts) {
     this.#parts = parts
+    this.#deliveries = new Deliveries(parts.delivery, parts.host)
+  }
+
+  /** The host has the engine, or is about to. */
+  open(): void {
+    this.#deliveries.open()
   }
 
   fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
     const here = process.cwd()
     const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
-    const candidates = [first, ...(spec.fallback?.candidates ?? [])].map(({ command, cwd, env, stdin }) => ({
-      command,
-      cwd: absolute(cwd ?? spec.cwd ?? here),
-      env: env ?? spec.env ?? process.env,
-      // A protocol that takes prompts writes them there.
-      stdin: spec.protocol.isInteractive ? 'pipe' : toStdin(stdin),
-    }))
+    const candidates = [first, ...(spec.fallback?.candidates ?? [])].map((candidate) => {
+      const { command, cwd, env, stdin } = candidate
+      return {
+        command,
+        protocol: ('protocol' in candidate ? candidate.protocol : undefined) ?? spec.protocol,
+        cwd: absolute(cwd ?? spec.cwd ?? here),
+        env: env ?? spec.env ?? process.env,
+        // A protocol that takes prompts writes them there.
+        stdin: spec.protocol.isInteractive ? ('pipe' as const) : toStdin(stdin),
+      }
+    })
     const row = {
       id: runId,
       session: session ?? null,
@@ -92,17 +109,20 @@ export class RunFactory {
       program: spec.command[0] ?? '',
       protocol: spec.protocol.name,
       job,
+      parent: spec.parent ?? null,
+      onParentCancel: spec.onParentCancel,
       createdAt: this.#parts.host.clock.wallMs(),
     }
     const run = new RunActor(
       row,
       {
-        ...this.#environment(policyOf(spec)),
+        ...this.#environment(policyOf(spec, this.#parts.delivery)),
         ...output,
         candidates,
         protocol: spec.protocol,
         prompt: spec.prompt,
         watchdog: watchdogOf(spec),
+        isFallbackEligible: this.#fallbackRule(spec),
       },
       this.#parts.host,
     )
@@ -116,6 +136,27 @@ export class RunFactory {
     return new RunActor(stored.row, this.#environment(context.policy), this.#parts.host)
   }
 
+  /** P9: by default a failure before any progress of the attempt. */
+  #fallbackRule({ fallback }: ParsedRunSpec): RunEnvironment['isFallbackEligible'] {
+    const { when } = fallback ?? {}
+    if (when === undefined) return ({ hasProgress }) => !hasProgress
+    const failed = (error: unknown): void => {
+      // P19: the host's rule is the host's; without an answer nothing is tried.
+      this.#parts.host.logger.error({ error: messageOf(error) }, 'the fallback rule failed')
+    }
+    return (failure) => {
+      try {
+        const answer: unknown = when(failure)
+        // Decided in this tick: a promise is no answer.
+        if (answer instanceof Promise) answer.catch(failed)
+        return answer === true
+      } catch (error) {
+        failed(error)
+        return false
+      }
+    }
+  }
+
   #environment(policy: RunPolicy): RunEnvironment {
     const { processes, logs, requestAdmission, onDisowned } = this.#parts
     return {
@@ -127,8 +168,8 @@ export class RunFactory {
       protocol: lines(),
       prompt: undefined,
       watchdog: null,
-      // P9: a failure before any progress of the attempt.
-      isFallbackEligible: (_event, { hasProgress }) => !hasProgress,
+      deliveries: this.#deliveries,
+      isFallbackEligible: () => false,
       requestAdmission,
       onDisowned,
     }

@@ -4,6 +4,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import * as v from 'valibot'
+import type { FailedAttempt } from './actors/fallback.js'
 import type { Protocol } from './actors/ports.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import { lines } from './adapters/protocol/lines.js'
@@ -111,6 +112,8 @@ export const chunkSchema = v.strictObject({
 
 const candidate = v.strictObject({
   command,
+  /** Default: that of the run. Either both take prompts, or neither does. */
+  protocol: v.optional(protocolSchema),
   cwd: v.optional(cwd),
   env: v.optional(environment),
   stdin: v.optional(stdin),
@@ -161,8 +164,23 @@ export const runSpecSchema = v.strictObject({
     {},
   ),
   /** Further ways to do the work, tried in order after a failure before any progress. */
-  fallback: v.optional(v.strictObject({ candidates: v.pipe(v.array(candidate), v.maxLength(16)) })),
-  /** Aborting it cancels the run. */
+  fallback: v.optional(
+    v.strictObject({
+      candidates: v.pipe(v.array(candidate), v.maxLength(16)),
+      /** Whether the next candidate answers this failure (P9). A throw says no. Default: when the attempt had shown no progress. */
+      when: v.optional(v.custom<(failure: FailedAttempt) => boolean>((value) => typeof value === 'function')),
+    }),
+  ),
+  /**
+   * A run that serves until it is told to stop. It is asked to end before it is signalled (`stop.askGraceMs`, default 10 000 ms), and a
+   * `cancel` of it is refused (P16). Default false.
+   */
+  persistent: v.optional(v.boolean(), false),
+  /** The id of the run that this one is a part of: it is ended with it. */
+  parent: v.optional(runId),
+  /** `keep`: it goes on when its parent is ended. Default `cancel`. */
+  onParentCancel: v.optional(v.picklist(['cancel', 'keep']), 'cancel'),
+  /** Aborting it cancels the run; a persistent one is stopped. */
   signal: v.optional(v.instance(AbortSignal)),
 })
 
@@ -172,6 +190,13 @@ export type ParsedRunSpec = v.InferOutput<typeof runSpecSchema>
 
 /** What a protocol and the rest of a spec say to each other. */
 const assertSpeakable = ({ protocol, prompt, stdin, fallback }: ParsedRunSpec): void => {
+  for (const [index, { protocol: other }] of (fallback?.candidates ?? []).entries()) {
+    if (other === undefined || other.isInteractive === protocol.isInteractive) continue
+    throw new RunwardenError(
+      'invalid-option',
+      `start: option fallback.candidates.${String(index)}.protocol "${other.name}" ${other.isInteractive ? 'takes prompts' : 'takes no prompts'}, unlike "${protocol.name}" of the run`,
+    )
+  }
   if (!protocol.isInteractive) {
     if (prompt === undefined) return
     throw new RunwardenError(

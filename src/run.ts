@@ -10,6 +10,7 @@ import type { RunState } from './actors/run-state.js'
 import type { RunActivity } from './actors/run-turns.js'
 import type { TurnEnd } from './actors/turn-end.js'
 import { parseOptions } from './option-types.js'
+import { RunwardenError } from './errors.js'
 import { eventOptionsSchema, pauseOptionsSchema } from './options.js'
 import type { PauseOptions, StopOptions } from './options.js'
 import { chunkSchema, turnInputSchema } from './run-spec.js'
@@ -154,9 +155,23 @@ export class Run {
     await resumeRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
   }
 
-  /** Ends the run for good. The intent is in force when the call returns its promise (P1). */
-  cancel(options: EndOptions = {}): Promise<StopReceipt> {
+  /**
+   * Ends the run for good, and its children with it. The intent is in force when the call returns its promise (P1).
+   *
+   * @throws `refused` for a persistent run, which is stopped and not cancelled (P16).
+   */
+  async cancel(options: EndOptions = {}): Promise<StopReceipt> {
+    if (this.#actor.policy.isPersistent)
+      throw new RunwardenError(
+        'refused',
+        `cancel: run ${this.id} is persistent; use stop, which asks it to end`,
+      )
     return this.#end(this.id, 'cancel', options)
+  }
+
+  /** Ends the run as `interrupt` does: a persistent one, and one with `stop.askGraceMs`, is asked through its protocol first (P16). */
+  stop(options: EndOptions = {}): Promise<StopReceipt> {
+    return this.#end(this.id, 'interrupt', options)
   }
 
   /** Ends the run so that a later one may continue its work. */

@@ -7,7 +7,8 @@ import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate
 import type { GroupCommit } from './group-commit.js'
 import type { Clock, Logger } from './ports.js'
 import type { EffectData } from './step.js'
-import type { ActorKind, KindRows, SpoolPort, StorePort } from './store.ports.js'
+import type { SpoolPort } from './spool.ports.js'
+import type { ActorKind, KindRows, StorePort } from './store.ports.js'
 
 /** A committed transition, as the role and the observers see it. */
 export interface Transition {

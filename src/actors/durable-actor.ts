@@ -256,6 +256,8 @@ export class DurableActor {
     let cancel = (): void => undefined
     const taken = new Promise<'spooled'>((resolve) => {
       const start = (): void => {
+        // One wait, however many intents arrive: the others would outlive the commit.
+        this.#intentArrived = () => undefined
         if (this.#role.isAutomatic(event)) commits.withdraw(write)
         cancel = clock.after(commits.isDegraded ? 0 : commitDeadlineMs, () => {
           commits.keep(write)

@@ -6,9 +6,10 @@
  * Invariants: INV-13, R2, R3, R5 (only a provably dead engine's runs are taken, and once), R9 (an unknown chart version is not touched).
  */
 import { messageOf } from '../errors.js'
+import type { RunContext } from '../machines/run/run.context.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
-import type { StopLine } from '../machines/stop-order/stop-order.context.js'
+import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
@@ -68,6 +69,12 @@ const doneLine = ({ row, head }: StoredRun): StopLine => {
   }
 }
 
+/** The order to end it that is on record. */
+export const endOnRecord = ({ snapshot }: StoredRun): 'cancel' | 'interrupt' | null => {
+  const kind = (JSON.parse(snapshot) as { readonly context: RunContext }).context.intent?.kind
+  return kind === 'cancel' || kind === 'interrupt' ? kind : null
+}
+
 /** R9: another version's snapshot is another language; it is named, and touched by nothing. */
 const unknownVersion = ({ row, machineVersion }: StoredRun): string =>
   `run ${row.id} was recorded with version ${String(machineVersion)} of the run chart; this library knows ${String(RUN_MACHINE_VERSION)}`
@@ -95,10 +102,14 @@ export class Elsewheres {
   }
 
   /** What an order's scope holds besides what is held here. Rejects when the store cannot be read (K15). */
-  async find({ scope, input, isRecorded }: StopCall): Promise<Elsewhere> {
-    const { mode } = input
+  async find(call: StopCall): Promise<Elsewhere> {
     // K17: unless the fence is on record first, another engine may launch what this does not find.
-    if (input.isFenced) await isRecorded
+    if (call.input.isFenced) await call.isRecorded
+    return this.findIn(call.scope, call)
+  }
+
+  /** The same for what the call reaches beyond its own scope: the parts of its runs. */
+  async findIn(scope: StopScope, { input: { mode } }: StopCall): Promise<Elsewhere> {
     const { host, isHeld } = this.#options
     const stored = await host.store.listRuns({ scope, onlyOpen: scope.runIds === undefined })
     const strangers = stored.filter(({ row }) => !isHeld(row.id))
@@ -250,14 +261,15 @@ export class Elsewheres {
       factsOf(record, last?.logPath ?? null),
     )
     hold(run)
+    run.environment.deliveries.resume(run)
     if (record !== null && !run.state.isConfirmed) await this.#reconcile(run, record)
     return run
   }
 
-  /** The kill is done again from here: its deadline counts from now, not from the dead engine's. */
+  /** The kill is done again from here, and so is the hook: its deadline counts from now, not from the dead engine's. */
   #afresh(timer: TimerRow): TimerRow {
-    const isOfKill = timer.id.startsWith('xstate.after.killGrace')
-    return isOfKill ? { ...timer, dueAt: this.#options.host.clock.wallMs() + timer.delayMs } : timer
+    const isAfresh = /^xstate\.after\.(killGrace|finalizeDeadline)/.test(timer.id)
+    return isAfresh ? { ...timer, dueAt: this.#options.host.clock.wallMs() + timer.delayMs } : timer
   }
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */

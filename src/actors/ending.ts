@@ -32,6 +32,10 @@ const SURVIVORS_WAIT_MS = 1_000
 
 const workOf = (state: RunState): string => state.outcome?.status ?? 'open'
 
+/** P16: a persistent run is stopped, never cancelled: another run may go on where it stood. */
+const modeFor = ({ policy }: RunActor, { mode }: EndRequest): StopMode =>
+  policy.isPersistent && mode === 'cancel' ? 'interrupt' : mode
+
 const messageFor = (state: RunState, request: EndRequest): RunMessage => {
   const { force, reason, by, mode } = request
   if (state.isSettled || mode === 'terminate') return { type: 'run.terminate', force, reason, by }
@@ -147,8 +151,9 @@ const freezeRun = (run: RunActor, { mode, requestedAt }: EndRequest, clock: Cloc
   return { first: { ...line, status: 'requested' }, answer }
 }
 
-export const endRun = (run: RunActor, request: EndRequest, clock: Clock): Ending => {
-  if (isFreezeMode(request.mode)) return freezeRun(run, request, clock)
+export const endRun = (run: RunActor, asked: EndRequest, clock: Clock): Ending => {
+  if (isFreezeMode(asked.mode)) return freezeRun(run, asked, clock)
+  const request = { ...asked, mode: modeFor(run, asked) }
   const before: Before = { state: run.state, isRepeat: isRepeat(run, request.mode) }
   if (before.state.isConfirmed) {
     const line = confirmedLine(run, request, before)

@@ -2,7 +2,7 @@
 import type { StopLine, StopMode } from '../machines/stop-order/stop-order.context.js'
 import type { RunActor } from './run.actor.js'
 import type { OwnedElsewhere, StopCall } from './stop-call.js'
-import type { EngineRow } from './store.ports.js'
+import type { EngineRow, StorePort } from './store.ports.js'
 
 export interface StopRequest {
   readonly mode: StopMode
@@ -29,6 +29,10 @@ export interface RegistryOptions {
   readonly newId: () => string
   /** Rejects when the store cannot be read. */
   readonly findElsewhere: (call: StopCall) => Promise<Elsewhere>
+  /** The same for parts of its runs, which the call's own scope does not name. */
+  readonly findPartsElsewhere: (runIds: readonly string[], call: StopCall) => Promise<Elsewhere>
+  /** Parts of these runs that are to end with them, wherever they are; the youngest first. Rejects when the store cannot be read. */
+  readonly childrenOf: StorePort['childrenOf']
   /** Feeds the answers of other engines to a call, until it is over. */
   readonly followElsewhere: (call: StopCall) => () => void
 }

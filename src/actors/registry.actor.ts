@@ -19,10 +19,13 @@ import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-
 import { AuthorityRole } from './authority-role.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Transition } from './actor-role.js'
+import { findParts, isPartOf, tellParts } from './cascade.js'
+import { closingOrder, hasNothingToWaitFor, leftOf } from './closing.js'
 import { endRun } from './ending.js'
 import type { FiledLine, KindRows } from './store.ports.js'
 import type { Elsewhere, RegistryOptions, RunIdentity, StopRequest } from './registry-contract.js'
 import type { RunActor } from './run.actor.js'
+import { inTime } from './store-waits.js'
 import { StopCall } from './stop-call.js'
 import type { StopReceipt } from './stop-call.js'
 
@@ -98,8 +101,12 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   hold(run: RunActor): void {
     this.runs.set(run.id, run)
     for (const call of this.#calls.values()) {
-      if (!call.isDispatched && isInScope(call.scope, identityOf(run))) call.tell(run)
+      const isCovered = isInScope(call.scope, identityOf(run)) || isPartOf(run, call)
+      if (!call.isDispatched && isCovered) call.tell(run)
     }
+    run.onTransition(() => {
+      this.#closeWhenEmpty()
+    })
   }
 
   letGo(run: RunActor): void {
@@ -168,16 +175,15 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   #tellHeld(call: StopCall): void {
     for (const run of this.runs.values()) if (isInScope(call.scope, identityOf(run))) call.tell(run)
+    tellParts(call, this.runs)
   }
 
   async #lookUp(
     call: StopCall,
     timeoutMs = LOOKUP_MAX_MS,
   ): Promise<Elsewhere & { readonly lookup: StopReceipt['lookup'] }> {
-    const { scope } = call
-    if (this.#isAllHeld(scope)) return { takenOver: [], owned: [], answered: [], lookup: 'complete' }
     try {
-      return { ...(await this.#inTime(this.#options.findElsewhere(call), timeoutMs)), lookup: 'complete' }
+      return { ...(await inTime(this.#host.clock, this.#findElsewhere(call), timeoutMs)), lookup: 'complete' }
     } catch (error) {
       // K15: what could not be looked up is not "nothing"; what is known here is stopped all the same.
       this.#host.logger.error({ error: messageOf(error) }, 'a stop could not look into the store')
@@ -185,14 +191,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     }
   }
 
-  /** INV-11: a store that does not answer a lookup is one that failed it. */
-  #inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#host.clock.after(timeoutMs, () => {
-        reject(new RunwardenError('store-unavailable', 'the store did not answer in time'))
-      })
-      promise.then(resolve, reject).finally(cancel)
-    })
+  async #findElsewhere(call: StopCall): Promise<Elsewhere> {
+    const { scope } = call
+    const isAllHeld = this.#isAllHeld(scope)
+    const first = isAllHeld
+      ? { takenOver: [], owned: [], answered: [] }
+      : await this.#options.findElsewhere(call)
+    return findParts(call, first, this.runs, this.#options)
   }
 
   #missing(
@@ -246,21 +251,19 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   #stopAll(mode: ClosePolicy): void {
-    const runIds = [...this.runs.keys()]
-    if (mode !== 'leave' && runIds.length > 0) {
-      const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
-      void this.stop({ runIds }, { ...request, timeoutMs: undefined })
-    }
+    const { runIds, request } = closingOrder(this.runs, mode)
+    if (runIds.length > 0) void this.stop({ runIds }, request)
     if (mode === 'leave') this.#empty()
     else this.#closeWhenEmpty()
   }
 
   #closeWhenEmpty(): void {
-    if (this.#closing !== null && this.state.value === 'draining' && this.runs.size === 0) this.#empty()
+    if (this.#closing === null || this.state.value !== 'draining') return
+    if (hasNothingToWaitFor(this.runs)) this.#empty()
   }
 
   #empty(): void {
-    void this.#durable.post({ type: 'registry.emptied', left: [...this.runs.keys()] })
+    void this.#durable.post({ type: 'registry.emptied', left: leftOf(this.runs) })
   }
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────

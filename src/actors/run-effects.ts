@@ -3,10 +3,11 @@
  *
  * Each is idempotent under its key, except the launch, which is never done twice (R2): see machines/run/run.effects.ts.
  */
-import { RunwardenError, messageOf } from '../errors.js'
+import { messageOf } from '../errors.js'
 import type { RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
-import type { AnyEventObject } from 'xstate'
+import type { Deliveries } from './deliveries.js'
+import type { FailedAttempt } from './fallback.js'
 import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './watchdog-limits.js'
 import type { HostServices } from './actor-role.js'
@@ -14,7 +15,9 @@ import type { ProcessActor } from './process.actor.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
-export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'>
+export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'> & {
+  readonly protocol: Protocol
+}
 
 /** Everything a run actor needs that is not in its record. */
 export interface RunEnvironment {
@@ -29,7 +32,8 @@ export interface RunEnvironment {
   readonly watchdog: WatchdogLimits | null
   readonly drainMs: number
   readonly maxLineBytes: number
-  readonly isFallbackEligible: (event: AnyEventObject, attempt: { readonly hasProgress: boolean }) => boolean
+  readonly deliveries: Deliveries
+  readonly isFallbackEligible: (failure: FailedAttempt) => boolean
   /** Asks the registry to admit the next attempt; it answers with an event. */
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
@@ -54,7 +58,8 @@ const launch = async (run: RunActor, attempt: number): Promise<void> => {
     return
   }
   run.turns.launching(attempt)
-  await processActor.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
+  const { protocol: _protocol, ...command } = candidate
+  await processActor.launch({ ...command, runId: run.id, attempt, marks }, () => !run.isEndWanted)
 }
 
 const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {
@@ -94,9 +99,10 @@ const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> =>
       // The rows are in the commit, the listeners have the transition; nothing else is held.
       return
     case 'delivery.finalize':
+      await run.environment.deliveries.finalize(run)
+      return
     case 'delivery.deliver':
-      // No public option leads here yet: a run that calls for these was not begun by this version.
-      throw new RunwardenError('invariant-broken', `no adapter does ${effect.type}`)
+      await run.environment.deliveries.deliver(run)
   }
 }
 

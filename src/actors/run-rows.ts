@@ -1,5 +1,6 @@
 /** Which rows a run's transition changes besides its snapshot. Pure: transition in, rows out. */
 import type { RunContext } from '../machines/run/run.context.js'
+import type { RunStateValue } from '../machines/run/run.headline.js'
 import type { RunEffects } from '../machines/run/run.effects.js'
 import type { RunEvent } from '../machines/run/run.events.js'
 import type { Transition } from './actor-role.js'
@@ -58,15 +59,46 @@ const resultRow = (transition: Transition): ResultRow | undefined =>
         deliveryId: `${transition.actor}/result`,
         body: JSON.stringify((transition.after.context as RunContext).outcome),
         at: transition.at,
+        finalized: null,
+        acknowledgedAt: null,
       }
     : undefined
+
+const deliveryIn = (snapshot: { readonly value: unknown } | null): string | undefined =>
+  snapshot === null ? undefined : (snapshot.value as RunStateValue).delivery
+
+/** What the host's hook made of the outcome, or why it made nothing of it. */
+const finalizedBody = ({ before, after, event }: Transition): string | undefined => {
+  if (deliveryIn(before) !== 'finalizing' || deliveryIn(after) === 'finalizing') return undefined
+  if (event.type === 'delivery.finalized') return event['body'] as string | undefined
+  if (deliveryIn(after) === 'suppressed') return undefined
+  const { finalizeDeadlineMs } = (after.context as RunContext).policy
+  return JSON.stringify({ error: `finalize did not answer within ${String(finalizeDeadlineMs)} ms` })
+}
+
+const isAcknowledged = ({ before, after, event }: Transition): boolean =>
+  event.type === 'delivery.acknowledged' &&
+  deliveryIn(after) === 'delivered' &&
+  deliveryIn(before) !== 'delivered'
+
+/** What changes of the result: it is there, it is complete, the host has it. */
+const deliveryRows = (
+  transition: Transition,
+): { readonly result?: ResultRow; readonly finalized?: string; readonly acknowledged?: true } => {
+  const result = resultRow(transition)
+  const finalized = finalizedBody(transition)
+  return {
+    ...(result === undefined ? {} : { result }),
+    ...(finalized === undefined ? {} : { finalized }),
+    ...(isAcknowledged(transition) ? { acknowledged: true } : {}),
+  }
+}
 
 export const rowsOf = (
   transition: Transition,
   run: { readonly row: RunRow; readonly head: RunHead; readonly execution: ExecutionFacts | null },
 ): KindRows => {
   const withdrawn = ofEffect(transition, 'notice.withdraw')?.generation
-  const result = resultRow(transition)
   const job = jobFactsOf(transition, run.row.job)
   return {
     kind: 'run',
@@ -75,7 +107,7 @@ export const rowsOf = (
     executions: run.execution === null ? [] : executionRows(transition, run.execution),
     notices: noticeRows(transition),
     ...(withdrawn === undefined ? {} : { withdrawsNotices: withdrawn }),
-    ...(result === undefined ? {} : { result }),
+    ...deliveryRows(transition),
     ...(job === undefined ? {} : { job }),
   }
 }

@@ -110,7 +110,7 @@ export class RunTurns {
     this.#session = new RunSession({
       attempt,
       generation: context.generation,
-      protocol: environment.protocol,
+      protocol: environment.candidates?.[attempt - 1]?.protocol ?? environment.protocol,
       maxLineBytes: environment.maxLineBytes,
       clock: this.#clock,
       progress: this.progress,

@@ -18,6 +18,7 @@ import { standsStill } from '../machines/run/run.timers.js'
 import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
+import { isFallbackEligible } from './fallback.js'
 import { doEffect } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
@@ -204,8 +205,7 @@ export class RunActor implements ActorRole {
     // K4: what is true at this moment, next to what the watchdog saw.
     if (isAutomaticEvent(event.type)) return { ...event, current: this.progress.stamp }
     if (['process.exited', 'process.launch-failed', 'session.failed'].includes(event.type)) {
-      const hasProgress = this.progress.hasProgressedIn(this.context.attempt)
-      return { ...event, isFallbackEligible: this.environment.isFallbackEligible(event, { hasProgress }) }
+      return { ...event, isFallbackEligible: isFallbackEligible(this, event as unknown as RunFact) }
     }
     return event
   }
@@ -216,9 +216,12 @@ export class RunActor implements ActorRole {
 
   redact(event: AnyEventObject): unknown {
     // L7: what the agent said belongs in its log, not in the journal.
-    if (event.type !== 'turn.completed') return event
-    const { isOk } = event['result'] as { isOk: boolean }
-    return { ...event, result: { isOk } }
+    if (event.type === 'turn.completed') {
+      const { isOk } = event['result'] as { isOk: boolean }
+      return { ...event, result: { isOk } }
+    }
+    // What the host makes of an outcome is its own.
+    return event.type === 'delivery.finalized' ? { type: event.type, at: event['at'] as number } : event
   }
 
   rows(transition: Transition): KindRows {

@@ -85,6 +85,20 @@ export class StopCall {
     return this.#isDispatched
   }
 
+  /** Whose line is in the receipt already. */
+  covers(runId: string): boolean {
+    return this.#lines.has(runId)
+  }
+
+  get covered(): readonly string[] {
+    return [...this.#lines.keys()]
+  }
+
+  /** A pause is of the runs that it names, and what is settled has no parts that are to end with it. */
+  get reachesParts(): boolean {
+    return this.input.mode === 'cancel' || this.input.mode === 'interrupt'
+  }
+
   hasTold(runId: string): boolean {
     const line = this.#lines.get(runId)
     return line !== undefined && !this.#owners.has(runId)

@@ -1,6 +1,7 @@
-/** Two waits for a store that does not answer: to begin an actor, which has a deadline, and to take up what is there, which cannot be left. */
+/** Waits for a store that does not answer: to look something up and to begin an actor, which have deadlines, and to take up what is there, which cannot be left. */
 import { RunwardenError } from '../errors.js'
 import type { HostServices } from './actor-role.js'
+import type { Clock } from './ports.js'
 import type { ActorKind, ActorWrite, CommitVerdict, StoredActor } from './store.ports.js'
 
 /** How much longer than `commitDeadlineMs` a beginning waits: the store's own failure, where one comes, says more. */
@@ -43,3 +44,12 @@ export const loadActor = async (
     }
   }
 }
+
+/** INV-11: a store that does not answer a lookup is one that failed it. */
+export const inTime = <T>(clock: Clock, answer: Promise<T>, timeoutMs: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const cancel = clock.after(timeoutMs, () => {
+      reject(new RunwardenError('store-unavailable', 'the store did not answer in time'))
+    })
+    answer.then(resolve, reject).finally(cancel)
+  })

@@ -44,6 +44,9 @@ export interface RunRow {
   readonly protocol: string
   /** The job that this is a run of. */
   readonly job: string | null
+  /** The run that this one is a part of: it is ended with it, unless it says `keep`. */
+  readonly parent: string | null
+  readonly onParentCancel: 'cancel' | 'keep'
   readonly createdAt: number
 }
 
@@ -84,11 +87,14 @@ export interface NoticeRow {
   readonly withdrawnAt?: number
 }
 
+/** The outcome as it is delivered, as JSON; `finalized` joins it once the host's hook has answered, or was given up. */
 export interface ResultRow {
   readonly deliveryId: string
   readonly body: string
   readonly at: number
-  readonly acknowledgedAt?: number
+  /** `{ value }` or `{ error }`, as JSON; null where there was no hook, or it has not answered. */
+  readonly finalized: string | null
+  readonly acknowledgedAt: number | null
 }
 
 /** Rows of one actor's kind that change in the same transaction as its snapshot. */
@@ -103,6 +109,8 @@ export type KindRows =
       readonly result?: ResultRow
       /** O13: the job of the run moves with it, or neither does. */
       readonly job?: JobFacts
+      readonly finalized?: string
+      readonly acknowledged?: true
     }
   | {
       readonly kind: 'stop-order'
@@ -221,7 +229,6 @@ export interface StorePort {
    * All of the batch in one transaction; a verdict for each write. Rejects when the store does not answer. The batch may then be given
    * again: a write that is in already is `committed`, and nothing is written twice. */
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]>
-
   /** Whether an error of `commit` will pass (locked, full, away), or lies in what was written. */
   isPassing(error: unknown): boolean
   /** Whether after this error of `commit` the batch may be in all the same: the answer was lost. False: nothing of it is in. */
@@ -233,6 +240,12 @@ export interface StorePort {
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
   transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
+  /** What a settled run has to deliver. */
+  resultOf(runId: string): Promise<ResultRow | null>
+  /** The parts of these runs that are to end with them, the youngest first; also those that are done, which may have parts of their own. */
+  childrenOf(
+    runIds: readonly string[],
+  ): Promise<readonly { readonly runId: string; readonly isDone: boolean }[]>
   ordersOf(runId: string): Promise<readonly StoredOrder[]>
   timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]>
   pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>
@@ -282,19 +295,6 @@ export interface StoredOrder {
   readonly requestedAt: number
   readonly state: string
   readonly line: StopLine
-}
-
-/** Where transitions are kept while the store does not answer. */
-export interface SpoolPort {
-  /** Appends and syncs; rejects when even that cannot be done. */
-  append(write: ActorWrite): Promise<void>
-  /** Hands the spooled writes of abandoned engines to `replay`, oldest first, and removes each spool when all of it was taken. */
-  drain(
-    isAbandoned: (engineId: string) => Promise<boolean>,
-    replay: (write: ActorWrite) => Promise<void>,
-  ): Promise<number>
-  /** The store has everything: this engine's own spool is not needed any more. */
-  discard(): void
 }
 
 export type { Containment, EvidenceKind, StopLine, StopScope, Survivor }

@@ -48,6 +48,8 @@ class TestRole implements ActorRole {
             program: 'x',
             protocol: 'lines',
             job: null,
+            parent: null,
+            onParentCancel: 'cancel',
             createdAt: at,
           },
         }

@@ -49,6 +49,8 @@ class FreezableRole implements ActorRole {
             program: 'x',
             protocol: 'lines',
             job: null,
+            parent: null,
+            onParentCancel: 'cancel',
             createdAt: at,
           },
         }

@@ -4,6 +4,8 @@
  */
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
+import { PostgresDialect, SqliteDialect } from 'kysely'
+import type { Dialect } from 'kysely'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { schemaOn } from './postgres.js'
@@ -18,6 +20,12 @@ export const testDatabase = async (): Promise<string> => {
   process.env['XDG_STATE_HOME'] = tempDir()
   return schemaOn(server)
 }
+
+/** A connection of the host's own to it. */
+export const dialectOf = (database: string): Dialect =>
+  isServer(database)
+    ? new PostgresDialect({ pool: new pg.Pool({ connectionString: database }) })
+    : new SqliteDialect({ database: new BetterSqlite3(database) })
 
 export interface Backdoor {
   rows(sql: string): Promise<Record<string, unknown>[]>

@@ -7,6 +7,7 @@ export const plainPolicy: RunPolicy = {
   hasPrompt: false,
   candidates: 1,
   canAsk: false,
+  isPersistent: false,
   hasFinalize: false,
   hasDeliver: false,
   askGraceMs: 0,

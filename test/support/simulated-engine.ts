@@ -1,9 +1,11 @@
 /** A whole engine, or one run of it, on a simulated clock, over simulated processes and a real store in memory. */
 import { uuidv7 } from 'uuidv7'
 import { onTestFinished } from 'vitest'
+import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Logger } from '../../src/actors/ports.js'
+import type { StorePort } from '../../src/actors/store.ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
-import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
+import type { Engine, EngineOptions, Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { GroupCommit, engineOptionsSchema, openEngineOver, parseOptions } from '../../src/internal.js'
 import { RunFactory } from '../../src/run-factory.js'
 import { parseRunSpec } from '../../src/run-spec.js'
@@ -12,7 +14,7 @@ import { line } from './simulated-agent.js'
 import type { Frame } from './simulated-agent.js'
 import { SimulatedProcesses } from './simulated-processes.js'
 import type { Behaviour } from './simulated-processes.js'
-import { openTroubledStore } from './troubled-store.js'
+import { openMemoryStore, openTroubledStore } from './troubled-store.js'
 import type { TroubledStore } from './troubled-store.js'
 
 /** An engine looks into its store all the time: after each look a few turns are enough. */
@@ -53,6 +55,10 @@ export interface SimulatedEngine {
   readonly clock: ManualClock
   readonly store: TroubledStore
   readonly processes: SimulatedProcesses
+  /** The same without its troubles, for the next engine. */
+  readonly base: StorePort
+  /** It does nothing any more from now on. */
+  readonly die: () => void
   /** Everything that subscribers were told. */
   readonly heard: RunEventOut[]
   /** What the engine logged as an error. */
@@ -62,20 +68,29 @@ export interface SimulatedEngine {
   readonly drive: <T>(promise: Promise<T>) => Promise<T>
 }
 
-export async function openSimulatedEngine(): Promise<SimulatedEngine> {
-  const store = await openTroubledStore()
+export async function openSimulatedEngine(
+  more: Pick<EngineOptions, 'delivery'> & {
+    /** The engine is opened over what this one has left behind. */
+    readonly after?: SimulatedEngine
+  } = {},
+): Promise<SimulatedEngine> {
+  const { after, ...given } = more
+  const base = after?.base ?? (await openMemoryStore())
+  const store = await openTroubledStore(base)
   const clock = new ManualClock(PACE)
-  const processes = new SimulatedProcesses()
+  const processes = new SimulatedProcesses(after?.processes)
   const errors: string[] = []
   const options = parseOptions(
     engineOptionsSchema,
-    { database: ':memory:', logs: false, logger: quiet(errors) },
+    { database: ':memory:', logs: false, logger: quiet(errors), ...given },
     'test',
   )
   const engine = await openEngineOver(store, options, clock, processes)
   const heard: RunEventOut[] = []
   engine.subscribe((event) => heard.push(event))
+  let isDead = false
   onTestFinished(async () => {
+    if (isDead) return
     store.trouble = null
     for (const execution of processes.executions) execution.diesOf = ['SIGTERM', 'SIGKILL']
     await drive(clock, engine.close({ runs: 'cancel' }))
@@ -84,6 +99,11 @@ export async function openSimulatedEngine(): Promise<SimulatedEngine> {
     engine,
     clock,
     store,
+    base,
+    die: () => {
+      isDead = true
+      store.trouble = new Error('dead')
+    },
     processes,
     heard,
     errors,
@@ -114,9 +134,11 @@ export async function startSimulatedRun(
   spec: Partial<RunSpec>,
   {
     behaviour = {},
+    delivery = {},
     meet = () => undefined,
   }: {
     readonly behaviour?: Behaviour
+    readonly delivery?: Partial<DeliveryHooks>
     /** Called before anything happens. */
     readonly meet?: (simulated: SimulatedRun) => void
   } = {},
@@ -130,10 +152,12 @@ export async function startSimulatedRun(
   const factory = new RunFactory({
     host: { engineId: 'simulated', clock, commits, store, spool: null, logger, commitDeadlineMs: 2_000 },
     processes,
+    delivery: { finalizeDeadlineMs: 30_000, deliverDeadlineMs: 30_000, ...delivery },
     logs: { pathOf: () => null, open: () => null },
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })
+  factory.open()
   const run = factory.fromSpec(uuidv7(), parseRunSpec({ command: ['agent'], env: {}, ...spec }), null)
   const simulated: SimulatedRun = {
     run,

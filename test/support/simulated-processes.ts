@@ -22,6 +22,8 @@ export type SimulatedSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'
 export interface Behaviour {
   /** An error: there is no process. `hangs`: there is none until the test lets it go on. Default: it is there at once. */
   readonly launch?: 'hangs' | Error
+  /** What a launch that hung comes to: this error. Default: a process. */
+  readonly thenFails?: Error
   /** Which signals end a process. Default TERM and KILL; what ignores KILL waits for a disk that never answers. */
   readonly diesOf?: readonly SimulatedSignal[]
 }
@@ -108,6 +110,12 @@ export class SimulatedExecution implements Execution {
     this.#end(this.identity.pid, { exitCode, signal })
   }
 
+  /** Whatever else is in the tree ends by itself. */
+  endOther(): void {
+    for (const pid of [...this.#members.keys()])
+      if (pid !== this.identity.pid) this.#end(pid, { exitCode: 0, signal: null })
+  }
+
   cpuMsOf(pid: number): number | null {
     return this.#members.get(pid)?.cpuMs ?? null
   }
@@ -174,17 +182,24 @@ export class SimulatedExecution implements Execution {
 }
 
 export class SimulatedProcesses implements ProcessPort {
-  readonly self: ProcessIdentity = { pid: 1_000, startTicks: 1, ...BOOT }
+  readonly self: ProcessIdentity
   readonly containment = 'group+marks'
   /** In the order in which they were launched. */
-  readonly executions: SimulatedExecution[] = []
+  readonly executions: SimulatedExecution[]
   /** How what is launched from now on behaves. */
   behaviour: Behaviour = {}
   /** How the next launches behave, before that counts. */
   readonly next: Behaviour[] = []
-  #pid = 1_000
+  #pid: number
   #cookies = 0
   #letGoOn: () => void = () => undefined
+
+  /** `machine`: those of another engine on it, which is dead by now. */
+  constructor(machine?: SimulatedProcesses) {
+    this.executions = machine?.executions ?? []
+    this.#pid = (machine?.self.pid ?? 0) + 1_000
+    this.self = { pid: this.#pid, startTicks: 1, ...BOOT }
+  }
 
   /** The execution that was launched last. */
   get last(): SimulatedExecution {
@@ -200,10 +215,10 @@ export class SimulatedProcesses implements ProcessPort {
 
   mintMarks(): { cookie: string; limit: null } {
     this.#cookies += 1
-    return { cookie: `simulated-${String(this.#cookies)}`, limit: null }
+    return { cookie: `simulated-${String(this.self.pid)}-${String(this.#cookies)}`, limit: null }
   }
 
-  async launch(spec: LaunchSpec): Promise<Execution> {
+  async launch(spec: LaunchSpec): Promise<SimulatedExecution> {
     const behaviour = this.next.shift() ?? this.behaviour
     if (behaviour.launch === 'hangs') {
       await new Promise<void>((resolve) => {
@@ -211,6 +226,7 @@ export class SimulatedProcesses implements ProcessPort {
       })
     }
     if (behaviour.launch instanceof Error) throw behaviour.launch
+    if (behaviour.thenFails !== undefined) throw behaviour.thenFails
     const nextPid = (): number => (this.#pid += 1)
     const execution = new SimulatedExecution(spec, nextPid, behaviour)
     this.executions.push(execution)

@@ -22,8 +22,12 @@ const unacceptable = (): Error & { code: string } =>
 export const busy = (): Error & { code: string } =>
   Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
 
-export async function openTroubledStore(database = ':memory:'): Promise<TroubledStore> {
-  const store = await openStore(parseOptions(engineOptionsSchema, { database }, 'test'))
+export const openMemoryStore = (database = ':memory:'): Promise<StorePort> =>
+  openStore(parseOptions(engineOptionsSchema, { database }, 'test'))
+
+/** `database`: a place, or a store that another engine has, or had, as well. */
+export async function openTroubledStore(database: string | StorePort = ':memory:'): Promise<TroubledStore> {
+  const store = typeof database === 'string' ? await openMemoryStore(database) : database
   let gate: Promise<void> = Promise.resolve()
   const committed: string[][] = []
   const own = {

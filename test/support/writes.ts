@@ -63,6 +63,8 @@ export const runWrite = (
             program: 'true',
             protocol: 'lines',
             job: null,
+            parent: null,
+            onParentCancel: 'cancel',
             createdAt: 1_700_000_000_000,
             ...changes.row,
           },

@@ -105,9 +105,26 @@ export const writeRunRows = async (tx: Tx, runId: string, at: number, rows: Rows
   }
   if (rows.result !== undefined) {
     const { deliveryId, body, at: settledAt } = rows.result
+    const fresh = { finalized: null, acknowledged_at: null }
     await tx
       .insertInto('runwarden_result')
-      .values({ run_id: runId, delivery_id: deliveryId, body, at: settledAt, acknowledged_at: null })
+      .values({ run_id: runId, delivery_id: deliveryId, body, at: settledAt, ...fresh })
+      .execute()
+  }
+  if (rows.finalized !== undefined) {
+    await tx
+      .updateTable('runwarden_result')
+      .set({ finalized: rows.finalized })
+      .where('run_id', '=', runId)
+      .execute()
+  }
+  if (rows.acknowledged === true) {
+    await tx
+      .updateTable('runwarden_result')
+      .set({ acknowledged_at: at })
+      .where('run_id', '=', runId)
+      // A host that shares the database may have said so before, in a transaction of its own.
+      .where('acknowledged_at', 'is', null)
       .execute()
   }
 }

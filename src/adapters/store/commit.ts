@@ -63,6 +63,8 @@ const createRun = async (
       program: created.program,
       protocol: created.protocol,
       job_id: created.job,
+      parent: created.parent,
+      on_parent_cancel: created.onParentCancel,
       created_at: created.createdAt,
       ...actorColumns(write),
       owner: write.owner,

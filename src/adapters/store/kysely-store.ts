@@ -17,6 +17,7 @@ import type {
   FiledHints,
   FiledLine,
   NoticeRow,
+  ResultRow,
   RunFilter,
   StopLine,
   StopScope,
@@ -197,6 +198,35 @@ export class KyselyStore implements StorePort {
       at,
       ...optional('withdrawnAt', withdrawn_at),
     }))
+  }
+
+  async resultOf(runId: string): Promise<ResultRow | null> {
+    const row = await this.#db
+      .selectFrom('runwarden_result')
+      .selectAll()
+      .where('run_id', '=', runId)
+      .executeTakeFirst()
+    if (row === undefined) return null
+    const { delivery_id: deliveryId, body, at, finalized, acknowledged_at: acknowledgedAt } = row
+    return { deliveryId, body, at, finalized, acknowledgedAt }
+  }
+
+  async childrenOf(
+    runIds: readonly string[],
+  ): Promise<readonly { readonly runId: string; readonly isDone: boolean }[]> {
+    const children: { id: string; done_at: number | null; created_at: number }[] = []
+    for (let from = 0; from < runIds.length; from += IDS_PER_QUERY) {
+      const rows = await this.#db
+        .selectFrom('runwarden_run')
+        .select(['id', 'done_at', 'created_at'])
+        .where('parent', 'in', runIds.slice(from, from + IDS_PER_QUERY))
+        .where('on_parent_cancel', '=', 'cancel')
+        .execute()
+      children.push(...rows)
+    }
+    return children
+      .sort((one, other) => other.created_at - one.created_at || (other.id < one.id ? -1 : 1))
+      .map(({ id, done_at: doneAt }) => ({ runId: id, isDone: doneAt !== null }))
   }
 
   async ordersOf(runId: string): Promise<readonly StoredOrder[]> {

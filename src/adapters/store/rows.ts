@@ -24,6 +24,8 @@ export const toRun = (row: RunTable): StoredRun => ({
     program: row.program,
     protocol: row.protocol,
     job: row.job_id,
+    parent: row.parent,
+    onParentCancel: row.on_parent_cancel === 'keep' ? 'keep' : 'cancel',
     createdAt: row.created_at,
   },
   head: {

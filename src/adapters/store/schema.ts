@@ -9,6 +9,8 @@ export interface RunTable {
   program: string
   protocol: string
   job_id: string | null
+  parent: string | null
+  on_parent_cancel: string | null
   machine_version: number
   rev: number
   owner: string
@@ -120,6 +122,7 @@ export interface ResultTable {
   delivery_id: string
   body: string
   at: number
+  finalized: string | null
   acknowledged_at: number | null
 }
 

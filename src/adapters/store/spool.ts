@@ -7,7 +7,8 @@
 import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ActorWrite, SpoolPort } from '../../actors/store.ports.js'
+import type { SpoolPort } from '../../actors/spool.ports.js'
+import type { ActorWrite } from '../../actors/store.ports.js'
 import { codeOf } from '../../errors.js'
 
 const linesOf = (path: string): string[] => readFileSync(path, 'utf8').split('\n')

@@ -7,7 +7,7 @@
  * Invariants: INV-2, INV-7 (a fence refuses launches in its scope), INV-11 (closing has a deadline).
  */
 import { assign, setup } from 'xstate'
-import type { StopMode, StopScope } from '../stop-order/stop-order.context.js'
+import type { StopScope } from '../stop-order/stop-order.context.js'
 
 export const REGISTRY_MACHINE_VERSION = 1
 
@@ -21,7 +21,7 @@ export interface RegistryContext {
 }
 
 /** What closing does to the runs that are still going. */
-export type ClosePolicy = 'interrupt' | 'cancel' | 'leave'
+export type ClosePolicy = 'suppress' | 'interrupt' | 'cancel' | 'leave'
 
 export type RegistryEvent =
   | { readonly type: 'registry.recovered'; readonly at: number }
@@ -48,7 +48,7 @@ const registrySetup = setup({
   },
   delays: { closeDeadline: ({ context }) => context.closing?.deadlineMs ?? 0 },
   actions: {
-    'runs.stop': (_: unknown, _params: { mode: StopMode | 'leave' }) => undefined,
+    'runs.stop': (_: unknown, _params: { mode: ClosePolicy }) => undefined,
     'runs.name-survivors': (_: unknown, _params: Record<string, never>) => undefined,
     raiseFence: assign(({ context, event }) =>
       event.type === 'order.recorded' && event.fence !== undefined

@@ -15,6 +15,8 @@ export interface RunPolicy {
   readonly candidates: number
   /** Whether the driver can ask the agent to end before TERM is sent. */
   readonly canAsk: boolean
+  /** A run that serves until it is told to stop: it is asked first, and is never cancelled (P16). */
+  readonly isPersistent: boolean
   readonly hasFinalize: boolean
   readonly hasDeliver: boolean
   readonly askGraceMs: number
@@ -153,6 +155,8 @@ export interface RunContext {
   readonly survivors: readonly Survivor[]
   /** Kills that ended unconfirmed so far; picks the next retry delay. */
   readonly retries: number
+  /** Deliveries that failed so far; picks the next delay likewise. */
+  readonly failedDeliveries: number
   readonly lastError: string | null
 }
 
@@ -184,5 +188,6 @@ export const initialRunContext = (input: RunInput): RunContext => ({
   evidence: [],
   survivors: [],
   retries: 0,
+  failedDeliveries: 0,
   lastError: null,
 })

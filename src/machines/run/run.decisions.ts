@@ -7,12 +7,13 @@ import type { ExitStatus, Intent, IntentKind, OutcomeStatus, RunContext } from '
 import type { RunEvent } from './run.events.js'
 import { NEVER_STARTED_MESSAGE } from './run.outcome.js'
 
-/** Waits between kills of a tree that would not go; the last one repeats. */
-export const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
+/** Waits between kills of a tree that would not go, and between deliveries that were not taken; the last one repeats. */
+const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000] as const
 /** K13: what a turn that is being cancelled has to come back, once the agent has answered, or should have. */
 export const TURN_RETURN_MS = 2_000
-/** Wait before a delivery that failed is tried again. */
-export const DELIVERY_RETRY_MS = 5_000
+/** The wait after the so-many-th failure. */
+export const retryDelayMs = (failures: number): number =>
+  RETRY_DELAYS_MS[Math.min(Math.max(failures - 1, 0), RETRY_DELAYS_MS.length - 1)] ?? 300_000
 
 /** The event as the type that the transition it is used on guarantees. */
 export type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>

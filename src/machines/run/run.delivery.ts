@@ -45,6 +45,7 @@ export const deliveryRegion = runSetup.createStateConfig({
     },
     retrying: {
       description: 'A delivery failed; it is repeated with the same delivery id.',
+      entry: 'countFailedDelivery',
       on: {
         'run.suppress': { target: 'suppressed', actions: 'noteSuppressed' },
         'delivery.acknowledged': { target: 'delivered' },

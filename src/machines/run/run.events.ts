@@ -93,7 +93,8 @@ export type RunFact =
   | ({ readonly type: 'limit.exceeded'; readonly limit: LimitName; readonly max: number } & Timed)
   | ({ readonly type: 'run.lost'; readonly evidence: EvidenceKind } & Timed)
   | ({ readonly type: 'run.faulted'; readonly message: string } & Timed)
-  | ({ readonly type: 'delivery.finalized' } & Timed)
+  /** `body`: what the hook made of the outcome, for its row; never for the journal. */
+  | ({ readonly type: 'delivery.finalized'; readonly body?: string } & Timed)
   | ({ readonly type: 'delivery.acknowledged' } & Timed)
   | ({ readonly type: 'delivery.failed'; readonly error: string } & Timed)
 

@@ -9,9 +9,7 @@
 import { assign, cancel, enqueueActions, raise, setup } from 'xstate'
 import type { Intent, RunContext, RunInput } from './run.context.js'
 import {
-  DELIVERY_RETRY_MS,
   OWN_INTENTS,
-  RETRY_DELAYS_MS,
   TURN_RETURN_MS,
   as,
   exitOf,
@@ -25,6 +23,7 @@ import {
   outcomeOfIntent,
   ownIntent,
   record,
+  retryDelayMs,
 } from './run.decisions.js'
 import type { RunEffects } from './run.effects.js'
 import type { RunEvent } from './run.events.js'
@@ -134,9 +133,8 @@ export const runSetup = setup({
     turnCancelGrace: ({ context }) => context.policy.turnCancelMs + TURN_RETURN_MS,
     turnReturnGrace: () => TURN_RETURN_MS,
     finalizeDeadline: ({ context }) => context.policy.finalizeDeadlineMs,
-    deliveryRetry: () => DELIVERY_RETRY_MS,
-    unconfirmedRetry: ({ context }) =>
-      RETRY_DELAYS_MS[Math.min(Math.max(context.retries - 1, 0), RETRY_DELAYS_MS.length - 1)] ?? 300_000,
+    deliveryRetry: ({ context }) => retryDelayMs(context.failedDeliveries),
+    unconfirmedRetry: ({ context }) => retryDelayMs(context.retries),
   },
 
   actions: {
@@ -303,6 +301,7 @@ export const runSetup = setup({
       return { survivors, lastError: error ?? context.lastError }
     }),
     noteSignalError: assign({ lastError: ({ event }) => as<'process.signal-failed'>(event).error }),
+    countFailedDelivery: assign({ failedDeliveries: ({ context }) => context.failedDeliveries + 1 }),
     countRetry: assign({ retries: ({ context }) => context.retries + 1 }),
     noteFreeze: assign({
       freeze: ({ context, event }) => (context.freeze === 'user' ? 'user' : as<'run.pause'>(event).owner),

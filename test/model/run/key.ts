@@ -57,8 +57,13 @@ const executionKey = (node: RunNode): string => {
 const workKey = ({ work, process, context }: RunNode): string =>
   context.outcome !== null && process !== 'confirmed' ? 'settled' : `${work},${context.outcome?.status}`
 
-const deliveryKey = (node: RunNode): string =>
-  isOpen(node) ? bit(node.context.isSuppressed) + bit(node.notes.isSuppressed) : node.delivery
+const deliveryKey = (node: RunNode): string => {
+  const { context, notes, delivery } = node
+  if (isOpen(node)) return bit(context.isSuppressed) + bit(notes.isSuppressed)
+  return delivery === 'delivering'
+    ? delivery + String(Math.min(context.failedDeliveries, RETRIES_MAX))
+    : delivery
+}
 
 export const keyOf = (node: RunNode): string => {
   const { context, notes, timers } = node

@@ -30,7 +30,12 @@ const DURATIONS = {
 
 const TIMEOUT_MS = 108
 /** What the chart itself does not ask for. */
-const UNASKED = { termGraceReason: null, isForeground: false, maxOutputBytes: null } as const
+const UNASKED = {
+  termGraceReason: null,
+  isPersistent: false,
+  isForeground: false,
+  maxOutputBytes: null,
+} as const
 
 export type Features = Pick<
   RunPolicy,

@@ -162,7 +162,9 @@ const delivery: readonly RunCheck[] = [
     (edge, event) => {
       const expected = afterHook(edge.before, event.type)
       if (expected === edge.before.delivery) return isInert(edge)
-      return edge.after.delivery === expected && isSame(edge.after.context, edge.before.context)
+      const [old, now] = [edge.before.context, edge.after.context]
+      const failures = old.failedDeliveries + (expected === 'retrying' ? 1 : 0)
+      return edge.after.delivery === expected && isSame(now, { ...old, failedDeliveries: failures })
     },
   ),
   onTimer(

@@ -62,8 +62,11 @@ const isCalledFor = (edge: RunEdge): boolean =>
     [...entryEffects(edge), ...finishingEffects(edge)],
   )
 
-/** Waits between kills of a tree that would not go, in ms; the last one repeats. */
+/** Waits between kills of a tree that would not go, and between deliveries that were not taken, in ms; the last one repeats. */
 const RETRY_DELAYS_MS = [5_000, 30_000, 120_000, 300_000]
+
+const retryMs = (failures: number): number =>
+  RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length) - 1] ?? 0
 
 const SIGNALS = ['process.ask', 'process.terminate', 'process.kill', 'process.freeze', 'process.thaw']
 
@@ -76,20 +79,19 @@ const isTimeCounted = (node: RunNode): boolean =>
 
 const deadlines = (node: RunNode): [string, number][] => {
   const { context, work, process, delivery } = node
-  const { policy, retries } = context
-  const retryMs = RETRY_DELAYS_MS[Math.min(retries, RETRY_DELAYS_MS.length) - 1] ?? 0
+  const { policy, retries, failedDeliveries } = context
   const owed: [boolean, string, number][] = [
     [process === 'frozen', 'xstate.after.pauseGrace.run.process.frozen', policy.pauseGraceMs],
     [process === 'asking', 'xstate.after.askGrace.run.process.asking', policy.askGraceMs],
     [process === 'term-sent', 'xstate.after.termGrace.run.process.term-sent', policy.termGraceMs],
     [process === 'kill-sent', 'xstate.after.killGrace.run.process.kill-sent', policy.killGraceMs],
-    [process === 'unconfirmed', 'xstate.after.unconfirmedRetry.run.process.unconfirmed', retryMs],
+    [process === 'unconfirmed', 'xstate.after.unconfirmedRetry.run.process.unconfirmed', retryMs(retries)],
     [
       delivery === 'finalizing',
       'xstate.after.finalizeDeadline.run.delivery.finalizing',
       policy.finalizeDeadlineMs,
     ],
-    [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', 5_000],
+    [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', retryMs(failedDeliveries)],
     // K13: the agent's time to answer and its prompt's to return; the latter from its answer on, if that is shorter.
     [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', policy.turnCancelMs + 2_000],
     [isTurnOpen(node) && context.isTurnCancelHeard, 'turn-return', 2_000],
