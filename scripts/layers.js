@@ -59,6 +59,7 @@ export const layers = [
       'src/actors/ports.ts',
       'src/actors/store.ports.ts',
       'src/actors/job.ports.ts',
+      'src/actors/pane.ports.ts',
       'src/actors/workspace.ports.ts',
       'src/errors.ts',
     ],

@@ -27,7 +27,7 @@ import { Presence } from './presence.js'
 import { Run } from './run.js'
 import { RunFactory } from './run-factory.js'
 import { parseRunSpec } from './run-spec.js'
-import type { RunSpec } from './run-spec.js'
+import type { ParsedRunSpec, RunSpec } from './run-spec.js'
 import type { EndOptions } from './run.js'
 
 /** One execution that is still there, or not proven gone. */
@@ -183,6 +183,7 @@ export class Engine {
     if (parsed.signal?.aborted === true) {
       throw new RunwardenError('invalid-option', 'start: option signal is already aborted')
     }
+    this.#assertHasTerminal(parsed)
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
     const run = this.#factory.fromSpec(runId, parsed, job)
@@ -361,6 +362,15 @@ export class Engine {
       'run-exists',
       `start: option id ${JSON.stringify(runId)} is already used in this store`,
     )
+  }
+
+  #assertHasTerminal({ stdio }: ParsedRunSpec): void {
+    const { terminalProblem } = this.#parts.processes
+    if (stdio === 'pty' && terminalProblem !== null)
+      throw new RunwardenError(
+        'invalid-option',
+        `start: option stdio "pty" cannot be had: ${terminalProblem}`,
+      )
   }
 
   #assertNotClosed(verb: string): void {

@@ -4,13 +4,14 @@
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
 import type { HostServices } from './actors/actor-role.js'
-import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
+import type { LogPort, PaneSpec, ProcessPort, StdinSource, TerminalSpec } from './actors/ports.js'
 import { limitOutput } from './actors/output-limit.js'
 import { RunActor } from './actors/run.actor.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
+import { socketOf } from './adapters/surface/tmux.js'
 import type { RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './option-types.js'
 import { watchdogDefaults } from './run-spec.js'
@@ -23,6 +24,7 @@ const DEFAULTS = {
   exitGraceMs: 10_000,
   finalizeDeadlineMs: 30_000,
 }
+const TERMINAL_DEFAULTS = { cols: 80, rows: 24, name: 'xterm-256color' }
 
 const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   ...DEFAULTS,
@@ -55,6 +57,15 @@ const watchdogOf = ({ protocol, watchdog }: ParsedRunSpec): WatchdogLimits | nul
   return watchdog === false ? null : watchdog
 }
 
+const toTerminal = ({ stdio, pty }: ParsedRunSpec): TerminalSpec | undefined =>
+  stdio === 'pipe' ? undefined : { ...TERMINAL_DEFAULTS, ...pty }
+
+const toPane = ({ surface }: ParsedRunSpec): PaneSpec | undefined => {
+  if (surface === undefined) return undefined
+  const { kind, session = 'runwarden', window, title, pane, retained = pane !== undefined } = surface
+  return { kind, session, window, title, paneId: pane, isRetained: retained, socket: socketOf(surface) }
+}
+
 export interface RunFactoryParts {
   readonly host: HostServices
   readonly processes: ProcessPort
@@ -82,6 +93,8 @@ export class RunFactory {
       env: env ?? spec.env ?? process.env,
       // A protocol that takes prompts writes them there.
       stdin: spec.protocol.isInteractive ? 'pipe' : toStdin(stdin),
+      terminal: toTerminal(spec),
+      pane: toPane(spec),
     }))
     const row = {
       id: runId,

@@ -3,7 +3,8 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, statOf } from '../support/proc-reader.js'
-import { TEST_TIMEOUT_MS, cli, until } from './cli.js'
+import { once } from 'node:events'
+import { TEST_TIMEOUT_MS, cli, textOf, until } from './cli.js'
 import { NO_SCRIPT, hasScript, onTerminal, textOnTerminal } from './on-terminal.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
@@ -55,4 +56,32 @@ test('L6: a terminal that stands still does not hold up the stop; when it is gon
   expect(aliveOf(readLedger(ledger))).toEqual([])
   terminal.kill('SIGKILL')
   await until('the command is gone', () => command !== undefined && !isAlive(command))
+})
+
+test('L9: --pty passes the terminal through: its size, what is typed, and control-C to the command alone', async ({
+  skip,
+}) => {
+  if (!hasScript) skip(NO_SCRIPT)
+  const script =
+    'trap "echo interrupted" INT; stty cols 99 </dev/tty; echo "TERM $TERM"; read -r word; echo "got $word"; read -r _ || read -r _; exit 5'
+  const child = onTerminal(['run', '--pty', '--id', 'it', '--', 'sh', '-c', script], { TERM: 'vt220' })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  await until('it reads', () => text.includes('TERM vt220') || undefined)
+  child.stdin.write('a word\r')
+  await until('it has read', () => text.includes('got a word') || undefined)
+  child.stdin.write('\x03')
+  await until('it was interrupted', () => text.includes('interrupted') || undefined)
+  child.stdin.write('\r')
+  const [code] = (await once(child, 'close')) as [number]
+  expect(code).toBe(5)
+  // No status line is drawn into what the command draws; the last word comes when it has ended.
+  expect(text).not.toContain('active · ')
+  expect(text).toMatch(/runwarden: it failed: exited with code 5 · .* · confirmed by tree-reaped\r\n$/)
+})
+
+test('CLI: --pty works without a terminal, and is refused together with --stdin', async () => {
+  const ended = await cli(['run', '--pty', '--', 'sh', '-c', 'tty >/dev/null && stty size'])
+  expect([ended.code, textOf(ended)]).toEqual([0, '24 80\r\n'])
+  expect(await cli(['run', '--pty', '--stdin', '--', 'true'])).toMatchObject({ code: 64 })
 })

@@ -138,6 +138,10 @@ export class SimulatedExecution implements Execution {
     this.isInputEnded = true
   }
 
+  resize(): boolean {
+    return false
+  }
+
   scan(): Promise<readonly TreeMember[]> {
     if (!this.isReadable) return Promise.reject(new RunwardenError('unreadable', 'the table cannot be read'))
     return Promise.resolve(
@@ -176,6 +180,7 @@ export class SimulatedExecution implements Execution {
 export class SimulatedProcesses implements ProcessPort {
   readonly self: ProcessIdentity = { pid: 1_000, startTicks: 1, ...BOOT }
   readonly containment = 'group+marks'
+  readonly terminalProblem = null
   /** In the order in which they were launched. */
   readonly executions: SimulatedExecution[] = []
   /** How what is launched from now on behaves. */
