@@ -1,10 +1,13 @@
 /** `runwarden run` on a terminal: the status line, and a terminal that stands still. */
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, statOf } from '../support/proc-reader.js'
-import { once } from 'node:events'
-import { TEST_TIMEOUT_MS, cli, textOf, until } from './cli.js'
+import { tempDir } from '../support/wait-for.js'
+import { TEST_TIMEOUT_MS, cli, start, textOf, until } from './cli.js'
 import { NO_SCRIPT, hasScript, onTerminal, textOnTerminal } from './on-terminal.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
@@ -84,4 +87,23 @@ test('CLI: --pty works without a terminal, and is refused together with --stdin'
   const ended = await cli(['run', '--pty', '--', 'sh', '-c', 'tty >/dev/null && stty size'])
   expect([ended.code, textOf(ended)]).toEqual([0, '24 80\r\n'])
   expect(await cli(['run', '--pty', '--stdin', '--', 'true'])).toMatchObject({ code: 64 })
+})
+
+test('L9, INV-13: the engine is killed: the kernel hangs the terminal up, and a stop ends what does not mind', async () => {
+  const place = join(tempDir(), 'place')
+  const script = 'trap "echo hung up >>$0.hup" HUP; trap "" TERM; echo $$ >$0; while :; do sleep 0.1; done'
+  const engine = start(['run', '--pty', '--id', 'it', '--', 'sh', '-c', script, place])
+  const textIn = (path: string): string | undefined =>
+    existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
+  const pid = Number(await until('it is up', () => textIn(place)))
+  const command = identityOf(pid)
+  onTestFinished(() => {
+    if (command !== undefined && isAlive(command)) process.kill(pid, 'SIGKILL')
+  })
+  engine.kill('SIGKILL')
+  await engine.ended
+  expect(await until('it was hung up', () => textIn(`${place}.hup`))).toBe('hung up')
+  expect(command !== undefined && isAlive(command)).toBe(true)
+  const stop = await cli(['stop', 'it'])
+  expect([stop.code, command !== undefined && isAlive(command)]).toEqual([0, false])
 })

@@ -95,7 +95,7 @@ describe('a new pane', () => {
     const tmux = testTmux()
     const folder = tempDir()
     const script =
-      'pwd; echo "$A $TERM"; [ -n "$TMUX" ] && echo "in $TMUX_PANE"; echo $(ls /proc/$$/fd); exit 3'
+      'pwd; echo "$A $TERM"; [ -n "$TMUX" ] && echo "in $TMUX_PANE"; ls -m /proc/self/fd; exit 3'
     const env = { PATH: process.env['PATH'], A: `it's "a" $b \\ c`, TERM: 'mine', 'no.name': 'x', UID: 'y' }
     const run = await inPane(engine, tmux, ['sh', '-c', script], { cwd: folder, env })
     const [pwd, variables, pane, files] = (await outputOf(run)).split('\r\n')
@@ -105,7 +105,8 @@ describe('a new pane', () => {
       'in %0',
     ])
     expect(variables).not.toContain('mine')
-    expect(files).toBe('0 1 2')
+    // The last is its own, for the look.
+    expect(files).toBe('0, 1, 2, 3')
     expect(await run.outcome).toMatchObject({ status: 'failed', exitCode: 3, signal: null })
     expect((await run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
   })

@@ -1,4 +1,5 @@
 /** A command in a terminal of its own: what it finds there, what comes out of it, and how it ends. */
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -7,6 +8,7 @@ import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { loadCores } from '../support/load.js'
+import { beatsAgain, beatsOf } from '../support/beats.js'
 import { readLedger, signalsOf, statOf } from '../support/proc-reader.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
@@ -79,8 +81,7 @@ describe('at the door', () => {
 describe('what a command finds', () => {
   it('L9, C1: it leads its own session and group, which has the terminal, in its size, under its name', async () => {
     const engine = await openTestEngine()
-    const script =
-      'tty; stty size; echo "$TERM"; cut -d" " -f1,5-8 /proc/$$/stat; ls /proc/$$/fd | tr "\\n" ,'
+    const script = 'tty; stty size; echo "$TERM"; cut -d" " -f1,5-8 /proc/$$/stat; ls -m /proc/self/fd'
     const run = await onTerminal(engine, ['sh', '-c', script], {
       pty: { cols: 101, rows: 31, name: 'vt100' },
     })
@@ -90,7 +91,9 @@ describe('what a command finds', () => {
     const [pid, group, session, terminal, foreground] = (stat ?? '').split(' ')
     expect([group, session, foreground]).toEqual([pid, pid, pid])
     expect(terminal).not.toBe('0')
-    expect(files).toMatch(/^0,1,2,/)
+    // As any child of ours: what this process was itself started with may be among them.
+    const ofAnyChild = spawnSync('ls', ['-m', '/proc/self/fd'], { encoding: 'utf8' }).stdout.trim()
+    expect(files).toBe(ofAnyChild)
     expect(await run.outcome).toMatchObject({ status: 'completed', exitCode: 0 })
     expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
   })
@@ -268,6 +271,48 @@ describe('its size', () => {
     expect(run.resize(80, 24)).toBe(false)
     const piped = await engine.start({ command: ['true'] })
     expect(() => piped.resize(80, 24)).toThrow(/resize: run .* has no terminal here/)
+  })
+})
+
+describe('a pause', () => {
+  it('L9, O1: on a terminal the tree stands still whatever the terminal does, goes on, and is ended while it is paused', async () => {
+    const engine = await openTestEngine()
+    const metronome = await startFixture(engine, 'forking-heartbeat')
+    await metronome.ready()
+    const started = await startFixture(engine, 'heartbeat', { stdio: 'pty' })
+    const roles = ['leader', 'child', 'grandchild']
+    await started.ready()
+    await beatsAgain(started.ledger, roles)
+    expect(await started.run.pause()).toEqual({ status: 'frozen', running: [] })
+    const before = beatsOf(started.ledger).length
+    // What the kernel does for a terminal reaches nobody who is stopped.
+    expect([started.run.resize(120, 40), started.run.write('typed\n')]).toEqual([true, true])
+    await beatsAgain(metronome.ledger, ['leader', 'child'], 8)
+    expect(beatsOf(started.ledger)).toHaveLength(before)
+    await started.run.resume()
+    await beatsAgain(started.ledger, roles)
+    await started.run.pause()
+    expect((await started.run.cancel()).status).toBe('confirmed')
+    expect(started.alive()).toEqual([])
+  })
+
+  it('L9, O1: an interactive shell does not notice that its job in the foreground stood still', async (context) => {
+    if (spawnSync('bash', ['--version']).status !== 0) context.skip('no bash')
+    const engine = await openTestEngine()
+    const env = { ...process.env, PS1: 'prompt> ', HISTFILE: '' }
+    const run = await onTerminal(engine, ['bash', '--norc', '--noprofile', '-i'], { env })
+    const { shows, shown } = follower(run)
+    await shows('prompt> ')
+    run.write('bash -c \'echo u""p; read line; echo "got $line"; exit 3\'; echo "code $?"; exit\n')
+    await shows('up\r\n')
+    for (let round = 0; round < 5; round += 1) {
+      expect(await run.pause()).toEqual({ status: 'frozen', running: [] })
+      await run.resume()
+    }
+    run.write('a line\n')
+    await shows('got a line\r\ncode 3')
+    expect(await run.outcome).toMatchObject({ status: 'completed' })
+    expect(shown()).not.toContain('Stopped')
   })
 })
 
