@@ -1,5 +1,5 @@
 /** How runs in tmux panes end, and what is left of their panes. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Engine } from '../../src/index.js'
@@ -110,6 +110,66 @@ describe('the end of an ordinary pane', () => {
     ])
     expect(leader !== undefined && isAlive(leader)).toBe(false)
   })
+
+  it('P12, C5: what left the session of a pane that was closed by hand is ended too, before the run is called gone', async () => {
+    const engine = await openTestEngine()
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', ...SLEEP)
+    const started = await startFixture(engine, 'setsid-grandchild', { surface: surfaceOn(tmux) })
+    await started.ready()
+    tmux.run('kill-pane', '-t', '%1')
+    expect((await started.run.outcome).message).toMatch(/^pane %1 of .* was closed$/)
+    expect((await started.run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect(started.alive()).toEqual([])
+  })
+
+  it('P2, INV-3: closed by hand while it is cancelled, in either order: one outcome, and a receipt that is true', async () => {
+    const engine = await openTestEngine()
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', ...SLEEP)
+    for (let round = 0; round < 16; round += 1) {
+      const run = await inPane(engine, tmux, ['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.01; done'])
+      const command = await launched(run)
+      const close = (): unknown => tmux.run('kill-pane', '-t', command.paneId)
+      if (round % 2 === 0) close()
+      const cancelling = run.cancel()
+      if (round % 2 === 1)
+        await Promise.resolve()
+          .then(close)
+          .catch(() => undefined)
+      const [line] = (await cancelling).runs
+      expect(command.isAlive(), `round ${String(round)}`).toBe(false)
+      expect(tmux.panes()).toHaveLength(1)
+      const { status, message } = await run.outcome
+      if (line?.status === 'confirmed') expect(status).toBe('cancelled')
+      else {
+        expect([line?.status, status]).toEqual(['already-terminal', 'failed'])
+        expect(message).toMatch(/was closed$/)
+      }
+    }
+  }, 60_000)
+
+  it('P4: a cancel during the launch leaves neither command nor pane, at whatever moment it comes', async () => {
+    const engine = await openTestEngine()
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', ...SLEEP)
+    const place = tempDir()
+    const receipts = await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        const mark = join(place, String(index))
+        const run = await inPane(engine, tmux, ['sh', '-c', `echo $$ >${mark}; exec sleep 600`])
+        // Each some turns of the event loop later than the one before.
+        for (let turn = 0; turn < index * 4; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+        return run.cancel()
+      }),
+    )
+    for (const { runs } of receipts) expect(runs).toMatchObject([{ status: 'confirmed', work: 'cancelled' }])
+    expect(tmux.panes()).toHaveLength(1)
+    for (const name of readdirSync(place)) {
+      const pid = Number(readFileSync(join(place, name), 'utf8'))
+      expect(statOf(pid), `the command of ${name}`).toBeUndefined()
+    }
+  }, 60_000)
 
   it('P12: when the server is killed, the failure names it', async () => {
     const engine = await openTestEngine()

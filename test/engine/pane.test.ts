@@ -3,8 +3,9 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../src/index.js'
+import { beatsAgain, beatsOf } from '../support/beats.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
-import { SLEEP, inPane, launched } from '../support/in-pane.js'
+import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
 import { loadCores } from '../support/load.js'
 import { identityOf, statOf } from '../support/proc-reader.js'
 import { NO_TMUX, hasTmux, testTmux } from '../support/tmux.js'
@@ -192,4 +193,56 @@ describe('a new pane', () => {
     const lost = await inPane(engine, tmux, ['true'], { surface: { kind: 'tmux', pane: '%7' } })
     expect((await lost.outcome).message).toMatch(/cannot launch true in tmux: .*(no server|connecting)/)
   })
+})
+
+describe('a pause', () => {
+  const FROZEN = { status: 'frozen', running: [] }
+
+  it.each(['a new pane', 'a pane that was there'])(
+    'O1, P12: in %s the tree stands still whatever is typed, tmux does not continue it, and it goes on',
+    async (where) => {
+      const engine = await openTestEngine()
+      const tmux = testTmux()
+      tmux.run('new-session', '-d', '-s', 'it', '--', '/bin/sh', '-i')
+      await waitFor(() => tmux.text('%0').includes('$'), { deadlineMs: 20_000, what: 'the prompt' })
+      const metronome = await startFixture(engine, 'forking-heartbeat')
+      await metronome.ready()
+      const surface = surfaceOn(tmux, where === 'a new pane' ? {} : { pane: '%0' })
+      const started = await startFixture(engine, 'heartbeat', { surface })
+      const roles = ['leader', 'child', 'grandchild']
+      await started.ready()
+      for (let round = 0; round < 2; round += 1) {
+        await beatsAgain(started.ledger, roles)
+        expect(await started.run.pause()).toEqual(FROZEN)
+        const before = beatsOf(started.ledger).length
+        expect(started.run.write('typed\n')).toBe(true)
+        await beatsAgain(metronome.ledger, ['leader', 'child'], 8)
+        expect(beatsOf(started.ledger)).toHaveLength(before)
+        await started.run.resume()
+      }
+      await beatsAgain(started.ledger, roles)
+      await started.run.pause()
+      expect((await started.run.cancel()).status).toBe('confirmed')
+      expect(started.alive()).toEqual([])
+      expect(tmux.panes()).toMatchObject([{ id: '%0' }])
+    },
+    60_000,
+  )
+
+  it('O1, P12: a paused run whose tmux server is killed ends, and says why', async () => {
+    const engine = await openTestEngine()
+    const tmux = testTmux()
+    const started = await startFixture(engine, 'heartbeat', { surface: surfaceOn(tmux) })
+    await started.ready()
+    expect(await started.run.pause()).toEqual(FROZEN)
+    tmux.pid()
+    tmux.run('kill-server')
+    await waitFor(() => started.alive().every(({ role }) => role !== 'leader'), {
+      deadlineMs: 20_000,
+      what: 'the hang-up',
+    })
+    expect((await started.run.outcome).message).toMatch(/^the tmux server at .* ended, and %0 with it$/)
+    await started.run.gone
+    expect(started.alive()).toEqual([])
+  }, 60_000)
 })

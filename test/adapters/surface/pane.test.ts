@@ -94,6 +94,119 @@ describe('a tree in a pane', () => {
   })
 })
 
+describe('a tree found on record', () => {
+  const ignoring = (what: string): string[] => [
+    'sh',
+    '-c',
+    `trap "" ${what}; echo up; while :; do sleep 0.1; done`,
+  ]
+
+  const launchedOn = async (tmux: TestTmux, command: readonly string[], isRetained = false) => {
+    const processes = withPanes(createProcessPort('group+marks'))
+    const spec = specFor(processes, tmux, command)
+    const pane = { kind: 'tmux', socket: socketOf(tmux), session: 'it', isRetained } as const
+    const first = await processes.launch({ ...spec, pane })
+    const shown = new Promise((resolve) => {
+      first.onOutput(resolve)
+    })
+    await shown
+    const { identity } = first
+    if (identity === null || first.pane === undefined) throw new Error('it has no identity')
+    const { runId, attempt, marks } = spec
+    const record = { runId, attempt, marks, containment: 'pane', launchedAt: null } as const
+    return { processes, first, identity, pane: first.pane, record }
+  }
+
+  it('R2, P12: its pane is found by its tag where the engine died before it could record which one it was', async () => {
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', 'sleep', '600')
+    const { processes, identity, pane, record } = await launchedOn(tmux, ignoring('TERM'))
+    const found = await processes.adopt({ ...record, identity: null, pane: { ...pane, place: null } })
+    expect(found.identity).toEqual(identity)
+    const { pursuit, gone } = pursue(found)
+    expect(tmux.panes()).toHaveLength(2)
+    pursuit.kill(10_000)
+    await gone
+    expect(tmux.panes()).toHaveLength(1)
+    expect(await processes.lookUp(identity)).toBe('gone')
+    expect(found.emptyEvidence).toBe('identity-gone')
+  })
+
+  it('P13: an identity of another namespace is not signalled; an ordinary pane is closed, and only its absence confirms', async () => {
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', 'sleep', '600')
+    const { processes, identity, pane, record } = await launchedOn(tmux, ignoring('TERM'))
+    const elsewhere = { ...identity, pidNamespace: 'pid:[1]' }
+    const found = await processes.adopt({ ...record, identity: elsewhere, pane })
+    await expect(found.scan()).rejects.toMatchObject({ code: 'refused' })
+    const { pursuit, gone } = pursue(found)
+    pursuit.terminate()
+    expect(await processes.lookUp(identity)).toBe('alive')
+    expect(tmux.panes()).toHaveLength(2)
+    pursuit.kill(10_000)
+    await gone
+    expect(tmux.panes()).toHaveLength(1)
+    expect(found.emptyEvidence).toBe('pane-absent')
+  })
+
+  it('P13: in a retained pane such an identity is never called gone, nor signalled, while the pane is there', async () => {
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', 'sleep', '600')
+    const { processes, first, identity, pane, record } = await launchedOn(tmux, ignoring('TERM'), true)
+    const elsewhere = { ...identity, pidNamespace: 'pid:[1]' }
+    const found = await processes.adopt({ ...record, identity: elsewhere, pane })
+    const said: string[] = []
+    const reach = new TreeReach(found, systemClock, silent, () => undefined)
+    const survived = new Promise<string | undefined>((resolve) => {
+      const pursuit = new TreePursuit(reach, {
+        mayBeGone: () => true,
+        gone: () => said.push('gone'),
+        survived: (_, error) => {
+          resolve(error)
+        },
+      })
+      onTestFinished(() => {
+        pursuit.end()
+      })
+      pursuit.kill(300)
+    })
+    expect(await survived).toBe('the process tree could not be read')
+    expect(said).toEqual([])
+    expect(await processes.lookUp(identity)).toBe('alive')
+    expect(tmux.panes()).toHaveLength(2)
+    const { pursuit, gone } = pursue(first)
+    pursuit.kill(10_000)
+    await gone
+  })
+
+  it('R6: after a restart of the machine its numbers name nothing: nothing is signalled, no pane is touched', async () => {
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', 'sleep', '600')
+    const { processes, first, identity, pane, record } = await launchedOn(tmux, ignoring('TERM'))
+    const bootId = '00000000-0000-0000-0000-000000000000'
+    const { place } = pane
+    if (place === null) throw new Error('it has no place')
+    const before = {
+      server: { ...place.server, bootId },
+      shell: { ...place.shell, bootId },
+      paneId: place.paneId,
+    }
+    const found = await processes.adopt({
+      ...record,
+      identity: { ...identity, bootId },
+      pane: { ...pane, place: before },
+    })
+    const other = pursue(found)
+    other.pursuit.kill(10_000)
+    await other.gone
+    expect(await processes.lookUp(identity)).toBe('alive')
+    expect(tmux.panes()).toHaveLength(2)
+    const { pursuit, gone } = pursue(first)
+    pursuit.kill(10_000)
+    await gone
+  })
+})
+
 describe('whose process it is', () => {
   const sleeper = (env: NodeJS.ProcessEnv): number => {
     const child = spawn('sleep', ['600'], { env, stdio: 'ignore' })
