@@ -47,6 +47,8 @@ export const launcherScript = ({ folder, cookies, endMark, endsInShell }: Launch
     `/usr/bin/env -i TERM="$TERM" TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" ${COOKIE_VARIABLE}=${quote(cookies)} \\`,
     `  /bin/sh -c ${quote(AGENT)} runwarden 7<&-`,
     's=$?',
+    // An engine that has died could not.
+    '[ ! -d "$d" ] || /bin/rm -rf "$d"',
     'echo "exit $s" >&9',
     `printf %s ${quote(endMark)}`,
     'exec 6<&- 9>&-',
