@@ -49,13 +49,12 @@ export const unreserved = <T>() =>
     `must be a record without the names ${RESERVED.join(', ')}`,
   )
 
-/** L7: these are never repeated in an error. */
+/** L7: what stands below one of these names is never repeated in an error. */
 const SECRET = new Set(['env', 'command', 'stdin', 'prompt'])
 const CREDENTIALS = /\/\/[^/?#]*@/g
 
 const show = (path: string, value: unknown): string => {
-  const [top] = path.split('.')
-  if (top !== undefined && SECRET.has(top)) return ''
+  if (path.split('.').some((key) => SECRET.has(key))) return ''
   const shown = typeof value === 'string' ? JSON.stringify(value) : String(value)
   const text = shown.replaceAll(CREDENTIALS, '//…@')
   return `, got ${text.length > 80 ? `${text.slice(0, 77)}…` : text}`

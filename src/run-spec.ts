@@ -97,11 +97,14 @@ const protocolSchema = v.custom<Protocol>(
 /** Longer prompts are handed over as files. */
 const PROMPT_CHARS_MAX = 4 * 1024 * 1024
 
-export const promptSchema = v.pipe(
+const promptText = v.pipe(
   v.string('must be text'),
   v.nonEmpty('must not be empty'),
   v.maxLength(PROMPT_CHARS_MAX, `must be at most ${String(PROMPT_CHARS_MAX)} characters`),
 )
+
+/** What is given to an open run; by its name, so that an error does not repeat it (L7). */
+export const turnInputSchema = v.strictObject({ prompt: promptText })
 
 const candidate = v.strictObject({
   command,
@@ -131,7 +134,7 @@ export const runSpecFields = v.strictObject({
   /** How the agent's output is understood, and how it is spoken to. Default: text lines, which say nothing of turns. */
   protocol: v.optional(protocolSchema, lines),
   /** The first prompt, for a protocol that takes prompts. Without one the run is `ready` for `run.prompt()` from the start. */
-  prompt: v.optional(promptSchema),
+  prompt: v.optional(promptText),
   /** For a protocol that takes prompts: the first turn is the only one, and its end is the end of the work. Default false. */
   oneShot: v.optional(v.boolean(), false),
   /** How long silence is borne; `false`: for ever. Default: as the protocol says, see each limit. */

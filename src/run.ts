@@ -12,7 +12,7 @@ import type { TurnEnd } from './actors/turn-end.js'
 import { parseOptions } from './option-types.js'
 import { pauseOptionsSchema } from './options.js'
 import type { PauseOptions, StopOptions } from './options.js'
-import { promptSchema } from './run-spec.js'
+import { turnInputSchema } from './run-spec.js'
 import { RunwardenError } from './errors.js'
 import { terminalSizeSchema } from './terminal-options.js'
 
@@ -95,7 +95,7 @@ export class Run {
    *   prompt only, or has too many waiting. The prompt was not taken then (K11).
    */
   async prompt(text: string): Promise<TurnEnd> {
-    return this.#actor.turns.prompt(parseOptions(promptSchema, text, 'prompt'))
+    return this.#actor.turns.prompt(parseOptions(turnInputSchema, { prompt: text }, 'prompt').prompt)
   }
 
   /**
@@ -104,7 +104,7 @@ export class Run {
    * @throws `refused` when no turn is open, or the agent takes no input while it works.
    */
   steer(text: string): void {
-    this.#actor.turns.steer(parseOptions(promptSchema, text, 'steer'))
+    this.#actor.turns.steer(parseOptions(turnInputSchema, { prompt: text }, 'steer').prompt)
   }
 
   /**

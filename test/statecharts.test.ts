@@ -74,7 +74,7 @@ describe.each(charts.map((chart) => [chart.name, chart] as const))('%s', (name, 
   })
 
   test('CHARTS: the picture fits a screen in width', () => {
-    expect(generated.picture.width).toBeLessThanOrEqual(1800)
+    expect(generated.picture.width).toBeLessThanOrEqual(1900)
   })
 })
 

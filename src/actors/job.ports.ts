@@ -86,7 +86,7 @@ export interface ClaimRequest {
   readonly except: readonly string[]
 }
 
-/** `none`: nothing may be started now; `isWaiting` when that may change without a person: a slot frees, a job is done. */
+/** `none`: nothing may be started now; `isWaiting` when that may change without a person: a job is active somewhere, and is done, or comes back. */
 export type ClaimReply =
   | { readonly kind: 'claimed'; readonly job: StoredJob }
   | { readonly kind: 'held'; readonly hold: QueueHold }

@@ -1,5 +1,5 @@
 /** The engine that works the queue may die at any moment: no job is lost, none runs twice, each ended run spent one attempt. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createEngine } from '../../src/index.js'
@@ -91,3 +91,24 @@ it(`INV-13, O13: ${ROUNDS} times SIGKILL of the worker at random moments: jobs s
   const random = seededRandom(seed)
   for (let round = 0; round < ROUNDS; round += 1) await play(random, `seed ${seed}, round ${round}`)
 }, 900_000)
+
+it('O13: the last job of a worker that was killed comes back, and the next worker waits for it', async () => {
+  const folder = tempDir()
+  const database = join(folder, 'runs.db')
+  const first = join(folder, 'first')
+  await using list = await openJobList({ database })
+  // The first time it stays until it is ended; the second time it is done.
+  await list.add({
+    id: 'last',
+    command: ['sh', '-c', `[ -e '${first}' ] && exit 0; touch '${first}'; trap '' TERM; exec sleep 100`],
+    attempts: 3,
+    stop: { termGraceMs: 300 },
+  })
+  const args = ['jobs', 'work', '--db', database]
+  const worker = start(args)
+  await waitFor(() => existsSync(first), { deadlineMs: 60_000, what: 'the job is under way' })
+  worker.kill('SIGKILL')
+  await worker.ended
+  expect((await cli(args)).code).toBe(0)
+  expect(await list.count()).toMatchObject({ done: 1, active: 0, pending: 0 })
+}, 120_000)

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { RunSpec } from '../../src/index.js'
+import { openJobs } from '../../src/jobs.js'
 import { testDatabase } from '../support/database.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { readLedger, statOf } from '../support/proc-reader.js'
@@ -66,12 +67,25 @@ describe('at the door', () => {
     expect(await engine.runs()).toEqual([])
   })
 
-  it('L7: a value of the environment is never repeated in an error', async () => {
+  it('L7: what is secret is repeated in no error, wherever it stands', async () => {
     const engine = await openTestEngine()
-    const starting = engine.start({ command: ['true'], env: { TOKEN: 'hunter2\0' } })
-    await expect(starting).rejects.toMatchObject({
-      message: expect.not.stringContaining('hunter2') as string,
-    })
+    const queue = await openJobs(engine)
+    const env = { TOKEN: 'hunter2\0' }
+    const run = await engine.start({ command: ['sleep', '100'] })
+    const asked = [
+      engine.start({ command: ['true'], env }),
+      engine.start({ command: ['true', 'hunter2\0'] }),
+      engine.start({ command: ['true'], fallback: { candidates: [{ command: ['true'], env }] } }),
+      queue.addAll([{ command: ['true'] }, { command: ['true'], env: { set: env } }]),
+      run.prompt({ text: 'hunter2' } as unknown as string),
+      run.prompt('hunter2'.repeat(1_000_000)),
+    ]
+    for (const one of asked)
+      await expect(one).rejects.toMatchObject({
+        code: 'invalid-option',
+        message: expect.not.stringContaining('hunter2') as string,
+      })
+    await run.cancel()
   })
 
   it('L8: an id already used is refused, also when two calls race, and is free again if nothing was recorded', async () => {

@@ -68,8 +68,3 @@ export const nextJob = (
   if (passed.length > 0) query = query.where('job.id', 'not in', passed)
   return query.executeTakeFirst()
 }
-
-export const hasPending = async (db: Db): Promise<boolean> => {
-  const found = db.selectFrom('runwarden_job').select('id').where('state', '=', 'pending').limit(1)
-  return (await found.executeTakeFirst()) !== undefined
-}

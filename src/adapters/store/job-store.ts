@@ -23,7 +23,7 @@ import { RunwardenError } from '../../errors.js'
 import type { JobCommand } from '../../machines/job/job.events.js'
 import type { WorkspaceRef } from '../../actors/workspace.ports.js'
 import { toStoreError } from './errors.js'
-import { hasPending, nextJob, readActive } from './job-claims.js'
+import { nextJob, readActive } from './job-claims.js'
 import { stepColumns, writeJobJournal } from './job-moves.js'
 import type { JobMoves } from './job-moves.js'
 import { findPlace } from './job-places.js'
@@ -244,7 +244,8 @@ export class KyselyJobStore implements JobStorePort {
     const active = await readActive(db)
     const next = active.length < caps.total ? await nextJob(db, active, caps, passed) : undefined
     if (next !== undefined) return { next }
-    return { kind: 'none', isWaiting: active.length > 0 && (await hasPending(db)) }
+    // One that is active may come back to its place.
+    return { kind: 'none', isWaiting: active.length > 0 }
   }
 
   async #insert(tx: Tx, { row, input, place, after }: NewJob): Promise<JobTable> {

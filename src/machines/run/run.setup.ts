@@ -6,7 +6,7 @@
  * Messages out: the effects, as named actions without an implementation here. See run.effects.ts.
  * Invariants: INV-3 (an outcome is written once), INV-7 and INV-8 (`isAttemptDue`), INV-10 (`isCurrent…`).
  */
-import { assign, cancel, raise, setup } from 'xstate'
+import { assign, cancel, enqueueActions, raise, setup } from 'xstate'
 import type { Intent, RunContext, RunInput } from './run.context.js'
 import {
   DELIVERY_RETRY_MS,
@@ -37,7 +37,7 @@ import {
   limitReason,
   settle,
 } from './run.outcome.js'
-import { TIME_LIMIT_TIMER, TURN_CANCEL_TIMER } from './run.timers.js'
+import { TIME_LIMIT_TIMER, TURN_CANCEL_TIMER, TURN_RETURN_TIMER } from './run.timers.js'
 
 const turnCancelled = ({ attempt, generation }: RunContext, { at }: RunEvent) => ({
   type: 'turn.cancelled' as const,
@@ -203,12 +203,15 @@ export const runSetup = setup({
       delay: 'turnCancelGrace',
       id: TURN_CANCEL_TIMER,
     }),
-    /** K13: the agent has heard; its prompt has so long to return. */
-    rearmTurnCancel: raise(({ context, event }) => turnCancelled(context, event), {
+    /** K13: the agent has heard; its prompt has so long to return, and no longer than without an answer. */
+    armTurnReturn: raise(({ context, event }) => turnCancelled(context, event), {
       delay: 'turnReturnGrace',
-      id: TURN_CANCEL_TIMER,
+      id: TURN_RETURN_TIMER,
     }),
-    disarmTurnCancel: cancel(TURN_CANCEL_TIMER),
+    disarmTurnCancel: enqueueActions(({ enqueue }) => {
+      enqueue.cancel(TURN_CANCEL_TIMER)
+      enqueue.cancel(TURN_RETURN_TIMER)
+    }),
 
     // ── intents ────────────────────────────────────────────────────────────────────────────────
     recordCancel: assign(({ context, event }) =>

@@ -6,12 +6,14 @@
 import type { RunStateValue } from './run.headline.js'
 
 export const TURN_CANCEL_TIMER = 'turn-cancel'
+export const TURN_RETURN_TIMER = 'turn-return'
 export const TIME_LIMIT_TIMER = 'time-limit'
 const EXIT_GRACE_PREFIX = 'xstate.after.exitGrace.'
 
 /** They measure what the agent does with its time; a stopped agent has none. */
 const isTimeOfAgent = (timerId: string): boolean =>
-  timerId === TURN_CANCEL_TIMER || timerId === TIME_LIMIT_TIMER || timerId.startsWith(EXIT_GRACE_PREFIX)
+  [TURN_CANCEL_TIMER, TURN_RETURN_TIMER, TIME_LIMIT_TIMER].includes(timerId) ||
+  timerId.startsWith(EXIT_GRACE_PREFIX)
 
 /** O7: the agent's time stands still while its tree is frozen; the grace window of the freeze itself goes on. */
 export const standsStill = ({ value }: { readonly value: unknown }, timerId: string): boolean =>

@@ -114,7 +114,7 @@ const turnCancel = {
   },
   'turn.cancel-acknowledged': {
     guard: 'isTurnCancelUnheard',
-    actions: ['noteTurnCancelHeard', 'rearmTurnCancel'],
+    actions: ['noteTurnCancelHeard', 'armTurnReturn'],
   },
 } as const
 

@@ -141,7 +141,7 @@ describe('the exploration itself', () => {
     'INV-13: a snapshot restored from its record does what the living one does, in every reachable state',
     { timeout: TIMEOUT_MS },
     () => {
-      const both = ['one-shot, both hooks', 'interactive, ask, deliver hook'].map((policy) =>
+      const both = ['one-shot, both hooks', 'interactive, ask, deliver hook, time limit'].map((policy) =>
         uses.explorations.get(policy),
       )
       expect(both.map((exploration) => exploration && changedByRestore(exploration))).toEqual([[], []])

@@ -15,13 +15,10 @@ import type { RunCheck } from './check.js'
 
 const isTreeThere = ({ world }: RunNode): boolean => ['starting', 'up', 'members'].includes(world.execution)
 
-/** The agent is asked to end where its work is over, and again after a pause. */
+/** The agent is asked to end where its work is over. */
 const finishingEffects = ({ before, after }: RunEdge): { type: string; params: unknown }[] => {
-  if (after.work !== 'open.finishing') return []
-  const isBegun =
-    before.work !== 'open.finishing' || (before.process === 'frozen' && after.process === 'alive')
-  const { executionAttempt: attempt } = after.context
-  return isBegun ? [{ type: 'process.ask', params: { attempt } }] : []
+  if (after.work !== 'open.finishing' || before.work === 'open.finishing') return []
+  return [{ type: 'process.ask', params: { attempt: after.context.executionAttempt } }]
 }
 
 /** The effects by which the process region enters `to`, from the contract. */
@@ -80,8 +77,6 @@ const isTimeCounted = (node: RunNode): boolean =>
 const deadlines = (node: RunNode): [string, number][] => {
   const { context, work, process, delivery } = node
   const { policy, retries } = context
-  // K13: the agent's time to answer and its prompt's to return; the latter from its answer on.
-  const turnCancelMs = context.isTurnCancelHeard ? 2_000 : policy.turnCancelMs + 2_000
   const retryMs = RETRY_DELAYS_MS[Math.min(retries, RETRY_DELAYS_MS.length) - 1] ?? 0
   const owed: [boolean, string, number][] = [
     [process === 'frozen', 'xstate.after.pauseGrace.run.process.frozen', policy.pauseGraceMs],
@@ -95,7 +90,9 @@ const deadlines = (node: RunNode): [string, number][] => {
       policy.finalizeDeadlineMs,
     ],
     [delivery === 'retrying', 'xstate.after.deliveryRetry.run.delivery.retrying', 5_000],
-    [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', turnCancelMs],
+    // K13: the agent's time to answer and its prompt's to return; the latter from its answer on, if that is shorter.
+    [isTurnOpen(node) && context.isTurnCancelling, 'turn-cancel', policy.turnCancelMs + 2_000],
+    [isTurnOpen(node) && context.isTurnCancelHeard, 'turn-return', 2_000],
     [isTimeCounted(node), 'time-limit', policy.timeoutMs ?? 0],
     [work === 'open.finishing', 'xstate.after.exitGrace.run.work.open.finishing', policy.exitGraceMs],
   ]

@@ -152,8 +152,9 @@ const turns: readonly RunCheck[] = [
       const { before, after, effects } = edge
       const { isTurnCancelling, isTurnCancelHeard } = before.notes
       if (!isTurnOpen(before) || !isTurnCancelling || isTurnCancelHeard) return isInert(edge)
-      const isRearmed = after.timers.get('turn-cancel') !== before.timers.get('turn-cancel')
-      return after.work === before.work && effects.length === 0 && isRearmed
+      // The wait for an answer goes on: who answers late is given no more time for it.
+      const isKept = after.timers.get('turn-cancel') === before.timers.get('turn-cancel')
+      return after.work === before.work && effects.length === 0 && isKept && after.timers.has('turn-return')
     },
   ),
   onEvent('K11', 'a new turn gets a new generation before its dispatch', ['turn.started'], (edge) => {
