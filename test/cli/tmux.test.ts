@@ -19,6 +19,7 @@ test('P12: --tmux runs it in a pane and says where; its exit code is ours', asyn
   expect(tmux.panes()).toMatchObject([{ id: '%0', session: 'agents' }])
   expect(tmux.text('%0')).toContain('seen there')
   expect(textOf(await cli(['logs', 'it']))).toBe('seen there\r\n')
+  expect(textOf(await cli(['show', 'it']))).toMatch(/pane %0 of tmux at \/.*, retained$/m)
 })
 
 test('INV-13, P12: the engine is killed: the command goes on in its pane, and a stop ends both', async ({

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../src/index.js'
+import { acp } from '../../src/protocols.js'
 import { beatsAgain, beatsOf } from '../support/beats.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
 import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
@@ -51,6 +52,11 @@ describe('at the door', () => {
       /surface\.socketPath excludes/,
     ],
     ['a terminal in a terminal', { stdio: 'pty', surface: { kind: 'tmux' } }, /surface excludes stdio "pty"/],
+    [
+      'a protocol that speaks through pipes',
+      { protocol: acp(), surface: { kind: 'tmux' } },
+      /surface cannot be had with protocol "acp"/,
+    ],
     ['text as its input', { stdin: 'text', surface: { kind: 'tmux' } }, /stdin must be "pipe" or "ignore"/],
   ])('P12: %s is refused by name', async (_what, spec, message) => {
     const engine = await openTestEngine()

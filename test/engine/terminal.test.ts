@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
+import { acp } from '../../src/protocols.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { loadCores } from '../support/load.js'
@@ -66,6 +67,11 @@ describe('at the door', () => {
       'input for a candidate',
       { stdio: 'pty', fallback: { candidates: [{ command: ['true'], stdin: 'x' }] } },
       /fallback must have no stdin on a terminal/,
+    ],
+    [
+      'a protocol that speaks through pipes',
+      { stdio: 'pty', protocol: acp() },
+      /stdio "pty" cannot be had with protocol "acp", which speaks to the agent through pipes/,
     ],
     ['another kind of stdio', { stdio: 'tty' }, /stdio must be \(pipe \| pty\), got "tty"/],
   ])('L9: %s is refused by name', async (_what, spec, message) => {
