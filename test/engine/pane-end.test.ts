@@ -255,6 +255,31 @@ describe('a retained pane', () => {
   }, 60_000)
 })
 
+describe('the next candidate', () => {
+  it.each(['a new pane', 'a pane that was there'])(
+    'P9, INV-8: in %s it begins when the last one is gone',
+    async (where) => {
+      const engine = await openTestEngine()
+      const tmux = testTmux()
+      tmux.run('new-session', '-d', '-s', 'it', '--', '/bin/sh', '-i')
+      await waitFor(() => tmux.text('%0').includes('$'), { deadlineMs: 20_000, what: 'the prompt' })
+      const run = await inPane(engine, tmux, ['sh', '-c', 'exit 3'], {
+        surface: surfaceOn(tmux, where === 'a new pane' ? {} : { pane: '%0' }),
+        fallback: {
+          candidates: [{ command: ['sh', '-c', 'exit 4'] }, { command: ['sh', '-c', 'echo third'] }],
+        },
+      })
+      expect(await run.outcome).toMatchObject({ status: 'completed', attempt: 3 })
+      expect((await run.gone).evidence).toMatchObject([
+        { attempt: 1, kind: 'identity-gone' },
+        { attempt: 2, kind: 'identity-gone' },
+        { attempt: 3, kind: 'identity-gone' },
+      ])
+      expect(tmux.panes()).toMatchObject([{ id: '%0' }])
+    },
+  )
+})
+
 const sleeperOf = (shell: number) => {
   const children = readFileSync(`/proc/${String(shell)}/task/${String(shell)}/children`, 'utf8')
     .trim()

@@ -13,12 +13,14 @@ import { RunwardenError, messageOf } from '../../errors.js'
 import { commandScript, quote } from './launcher.js'
 import { PaneOutput } from './pane-output.js'
 import { PaneReports } from './pane-reports.js'
-import { Pane } from './pane.js'
+import { Pane, wait } from './pane.js'
 import { Rendezvous } from './rendezvous.js'
 import { ask, literal, literalInTime } from './tmux.js'
 
 const LAUNCH_DEADLINE_MS = 10_000
 const CLEAN_UP_DEADLINE_MS = 500
+const PROMPT_DEADLINE_MS = 1_000
+const PROMPT_WAIT_MS = 50
 const SESSION_TRIES = 3
 /** A pane's option that names the run's cookie: how a pane is found whose id was never recorded. */
 export const PANE_TAG = '@runwarden'
@@ -95,22 +97,37 @@ const makePane = async (spec: PaneSpec, launcher: string, deadline: Deadline): P
   }
 }
 
-/** Tells the shell of a pane that is there to run the launcher. Refused unless it would read what is typed. */
-const borrowPane = async (
+/** The pane, when its shell would read what is typed. The last command's end, a candidate's too, may be only a moment ago. */
+const findAtPrompt = async (
   { socket }: PaneSpec,
+  paneId: string,
+  processes: PaneProcessPort,
+  deadline: Deadline,
+): Promise<Found> => {
+  const format = `${FOUND_FORMAT} #{pane_in_mode}#{pane_dead}#{pane_pipe} #{pane_current_command}`
+  const question = ['display-message', '-p', '-t', paneId, format]
+  const endsAt = performance.now() + PROMPT_DEADLINE_MS
+  for (;;) {
+    const answer = await ask(socket, question, { withinMs: deadline.leftMs })
+    const found = parseFound(answer)
+    const [, , , flags, program = ''] = answer.trim().split(' ')
+    if (flags === '000' && SHELLS.has(program) && processes.isForeground(found.panePid)) return found
+    if (performance.now() >= endsAt)
+      throw new RunwardenError('refused', `pane ${paneId} is not at the prompt of a shell`)
+    await wait(PROMPT_WAIT_MS)
+  }
+}
+
+/** Tells the shell of a pane that is there to run the launcher. */
+const borrowPane = async (
+  spec: PaneSpec,
   paneId: string,
   launcher: string,
   processes: PaneProcessPort,
   deadline: Deadline,
 ): Promise<Found> => {
-  const format = `${FOUND_FORMAT} #{pane_in_mode}#{pane_dead}#{pane_pipe} #{pane_current_command}`
-  const answer = await ask(socket, ['display-message', '-p', '-t', paneId, format], {
-    withinMs: deadline.leftMs,
-  })
-  const found = parseFound(answer)
-  const [, , , flags, program = ''] = answer.trim().split(' ')
-  if (flags !== '000' || !SHELLS.has(program) || !processes.isForeground(found.panePid))
-    throw new RunwardenError('refused', `pane ${paneId} is not at the prompt of a shell`)
+  const { socket } = spec
+  const found = await findAtPrompt(spec, paneId, processes, deadline)
   // The blank keeps it out of the history of most shells.
   const line = ` /bin/sh ${quote(launcher)}`
   const keys = ['send-keys', '-t', paneId, '-l', line, ';', 'send-keys', '-t', paneId, 'Enter']
