@@ -255,6 +255,35 @@ describe('a retained pane', () => {
   }, 60_000)
 })
 
+describe('two runs for one pane', () => {
+  it('P12: one has it, the other is told, and nothing of either is typed into the other', async () => {
+    const engine = await openTestEngine()
+    const tmux = testTmux()
+    tmux.run('new-session', '-d', '-s', 'it', '--', '/bin/sh', '-i')
+    await waitFor(() => tmux.text('%0').includes('$'), { deadlineMs: 20_000, what: 'the prompt' })
+    const surface = surfaceOn(tmux, { pane: '%0' })
+    const started = await Promise.all([1, 2, 3].map(() => inPane(engine, tmux, ['cat'], { surface })))
+    const [first, ...refused] = await Promise.all(
+      started.map(async (run) => [run, await launched(run).catch(() => null)] as const),
+    ).then((all) => all.sort(([, one], [, other]) => Number(one === null) - Number(other === null)))
+    expect(first?.[1]).not.toBeNull()
+    expect(tmux.text('%0').match(/\/bin\/sh '/g)).toHaveLength(1)
+    for (const [run] of refused)
+      expect((await run.outcome).message).toBe(
+        'cannot launch cat in tmux: pane %0 is not at the prompt of a shell',
+      )
+    let shown = ''
+    void (async () => {
+      for await (const event of first?.[0].events({ output: 'bytes' }) ?? [])
+        if (event.type === 'bytes') shown += Buffer.from(event.chunk).toString('utf8')
+    })()
+    first?.[0].write('only this\n')
+    await waitFor(() => shown.includes('only this\r\nonly this'), { deadlineMs: 20_000, what: 'its echo' })
+    expect(shown).toBe('only this\r\nonly this\r\n')
+    expect((await first?.[0].cancel())?.status).toBe('confirmed')
+  }, 60_000)
+})
+
 describe('the next candidate', () => {
   it.each(['a new pane', 'a pane that was there'])(
     'P9, INV-8: in %s it begins when the last one is gone',

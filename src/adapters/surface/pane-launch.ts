@@ -167,9 +167,9 @@ const openPane = async (
   paneSpec: PaneSpec,
   processes: PaneProcessPort,
   rendezvous: Rendezvous,
+  deadline: Deadline,
   onFound: (found: Found) => void,
 ): Promise<PaneLaunch> => {
-  const deadline = new Deadline()
   const endMark = `\x1b]7727;${randomBytes(8).toString('hex')}\x07`
   const launcher = rendezvous.writeLauncher({
     cookies: cookiesOf(spec),
@@ -196,6 +196,27 @@ const openPane = async (
   return launch
 }
 
+/** By socket and pane: the launch that types there, or waits to. */
+const borrowing = new Map<string, Promise<unknown>>()
+
+/** Two launches at one prompt would type into each other's command: they come one after the other. */
+const inTurn = async <T>(
+  { socket, paneId }: PaneSpec,
+  deadline: Deadline,
+  act: () => Promise<T>,
+): Promise<T> => {
+  if (paneId === undefined) return act()
+  const key = `${paneId} ${socket}`
+  const before = borrowing.get(key)?.catch(() => undefined) ?? Promise.resolve()
+  const turn = deadline.bound(before, 'another launch in the pane was not over').then(act)
+  borrowing.set(key, turn)
+  try {
+    return await turn
+  } finally {
+    if (borrowing.get(key) === turn) borrowing.delete(key)
+  }
+}
+
 export const launchInPane = async (
   spec: LaunchSpec,
   paneSpec: PaneSpec,
@@ -205,7 +226,10 @@ export const launchInPane = async (
   let found: Found | undefined
   const rendezvous = await Rendezvous.open()
   try {
-    const launch = await openPane(spec, paneSpec, processes, rendezvous, (one) => (found = one))
+    const deadline = new Deadline()
+    const launch = await inTurn(paneSpec, deadline, () =>
+      openPane(spec, paneSpec, processes, rendezvous, deadline, (one) => (found = one)),
+    )
     rendezvous.giveCommand(commandScript(spec))
     rendezvous.removeFolder()
     return launch
