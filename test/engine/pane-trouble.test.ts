@@ -169,7 +169,7 @@ describe('a tmux that says no', () => {
     // A pane whose process has ended goes by itself, unless it is told to stay.
     tmux.run('new-session', '-d', '-s', 'it', '--', ...SLEEP, ';', 'set-option', '-g', 'remain-on-exit', 'on')
     const trouble = troubledTmux()
-    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 1_000 } })
+    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 3_000 } })
     await launched(run)
     trouble.fails('kill-pane', { message: 'the server said no', isDone: false })
     expect((await run.cancel({ timeoutMs: 30_000 })).runs).toMatchObject([
