@@ -19,6 +19,7 @@ const MAX_WAIT_MS = 40
 const WATCH_WAIT_MS = 250
 /** For the program that a pane belongs to, which may hang (P14); a kill has its own deadline. */
 const SURFACE_DEADLINE_MS = 2_000
+const SURFACE_RESERVE_MS = 500
 
 /** What is done with the members that a look finds. `watch` signals nothing. */
 type Mode = 'watch' | 'terminate' | 'kill'
@@ -55,7 +56,9 @@ export class TreePursuit {
   }
 
   kill(deadlineMs: number): void {
-    this.#killDeadlineMs = this.#nowMs + deadlineMs
+    // A question to tmux may be answered a little late on a busy machine: what is then wrong must be said by the deadline all the same.
+    const reserveMs = this.#reach.hasSurface ? Math.min(SURFACE_RESERVE_MS, deadlineMs / 4) : 0
+    this.#killDeadlineMs = this.#nowMs + deadlineMs - reserveMs
     this.#begin('kill')
   }
 

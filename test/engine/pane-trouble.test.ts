@@ -37,7 +37,7 @@ describe('a tmux that does not answer', () => {
   it('P14, P15: a stop answers unconfirmed in time, naming the pane; later answers flip nothing, and the next stop looks afresh', async () => {
     const engine = await openTestEngine()
     const tmux = testTmux()
-    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 1_500 } })
+    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 2_000 } })
     const { pid } = await launched(run)
     const leader = identityOf(pid)
     tmux.pid()
@@ -45,7 +45,7 @@ describe('a tmux that does not answer', () => {
     const from = performance.now()
     const receipt = await run.cancel({ timeoutMs: 30_000 })
     expect(performance.now() - from).toBeLessThan(15_000)
-    expect(receipt.runs).toMatchObject([
+    expect(receipt.runs, JSON.stringify(receipt)).toMatchObject([
       {
         status: 'unconfirmed',
         survivors: [],
@@ -66,13 +66,13 @@ describe('a tmux that does not answer', () => {
     const tmux = testTmux()
     tmux.run('new-session', '-d', '-s', 'it', '--', ...SLEEP)
     const trouble = troubledTmux()
-    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 1_000 } })
+    const run = await inPane(engine, tmux, SLEEP, { stop: { termGraceMs: 200, killGraceMs: 2_000 } })
     const command = await launched(run)
     trouble.hangs('list-panes')
     const from = performance.now()
     const receipt = await run.cancel({ timeoutMs: 30_000 })
     expect(performance.now() - from).toBeLessThan(15_000)
-    expect(receipt.runs).toMatchObject([
+    expect(receipt.runs, JSON.stringify(receipt)).toMatchObject([
       {
         status: 'unconfirmed',
         survivors: [],

@@ -88,6 +88,7 @@ export class Pane {
     } catch (error) {
       closing = messageOf(error)
     }
+    if (performance.now() >= endsAt) return closing
     try {
       const problem = await this.#problemOf(await this.presence(leftOf(endsAt)))
       return problem === null ? null : `${closing}; ${problem}`
