@@ -60,6 +60,7 @@ export const layers = [
       'src/actors/store.ports.ts',
       'src/actors/spool.ports.ts',
       'src/actors/job.ports.ts',
+      'src/actors/pane.ports.ts',
       'src/actors/workspace.ports.ts',
       'src/errors.ts',
     ],

@@ -6,11 +6,13 @@
 import { accessSync, closeSync, constants, existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { libc } from './adapters/process/libc.js'
+import { terminalProblem } from './adapters/process/terminal.js'
 import { messageOf } from './errors.js'
 
 /** `unused`: it is, or is not, here, and this version makes no use of it. */
 export interface MachineFact {
-  readonly name: 'node' | 'sqlite' | 'proc' | 'cookie' | 'limit mark' | 'pidfd' | 'cgroup v2' | 'tmux' | 'git'
+  readonly name:
+    'node' | 'sqlite' | 'proc' | 'cookie' | 'limit mark' | 'pidfd' | 'terminal' | 'cgroup v2' | 'tmux' | 'git'
   readonly answer: 'yes' | 'no' | 'unused'
   readonly reason: string
 }
@@ -112,6 +114,14 @@ const pidfdFact = (): MachineFact => {
   return { name: 'pidfd', answer: 'yes', reason: 'a signal cannot reach a process that took over the number' }
 }
 
+/** L9. */
+const terminalFact = (): MachineFact => {
+  const problem = terminalProblem()
+  return problem === null
+    ? { name: 'terminal', answer: 'yes', reason: 'a run can have a terminal of its own (stdio "pty")' }
+    : { name: 'terminal', answer: 'no', reason: `stdio "pty" is refused: ${problem}` }
+}
+
 const cgroupFact = (): MachineFact => {
   const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
   const mount = mounts.find((path) => existsSync(join(path, 'cgroup.controllers')))
@@ -132,11 +142,12 @@ const onPath = (program: string): string | undefined =>
       }
     })
 
-const programFact = (name: 'tmux' | 'git'): MachineFact => ({
-  name,
-  answer: 'unused',
-  reason: `${onPath(name) ?? 'not on the PATH'}; not used by this version`,
-})
+const programFact = (name: 'tmux' | 'git', use: string): MachineFact => {
+  const path = onPath(name)
+  return path === undefined
+    ? { name, answer: 'no', reason: `not on the PATH: no ${use}` }
+    : { name, answer: 'yes', reason: `${path}, for ${use}` }
+}
 
 /** Never rejects: what cannot be tried is a `no` with its reason. */
 export const inspectMachine = async (): Promise<MachineReport> => {
@@ -147,9 +158,10 @@ export const inspectMachine = async (): Promise<MachineReport> => {
     cookieFact(),
     limitMarkFact(),
     pidfdFact(),
+    terminalFact(),
     cgroupFact(),
-    programFact('tmux'),
-    programFact('git'),
+    programFact('tmux', 'runs in panes'),
+    programFact('git', 'worktrees of jobs'),
   ]
   const has = (...names: readonly MachineFact['name'][]): boolean =>
     facts.every(({ name, answer }) => !names.includes(name) || answer === 'yes')

@@ -196,6 +196,7 @@ export class Engine {
     if (parsed.signal?.aborted === true) {
       throw new RunwardenError('invalid-option', 'start: option signal is already aborted')
     }
+    this.#assertHasTerminal(parsed)
     if (this.#starting.has(runId) || this.#registry.runs.has(runId)) throw this.#exists(runId)
     this.#starting.add(runId)
     try {
@@ -418,6 +419,15 @@ export class Engine {
       'run-exists',
       `start: option id ${JSON.stringify(runId)} is already used in this store`,
     )
+  }
+
+  #assertHasTerminal({ stdio }: ParsedRunSpec): void {
+    const { terminalProblem } = this.#parts.processes
+    if (stdio === 'pty' && terminalProblem !== null)
+      throw new RunwardenError(
+        'invalid-option',
+        `start: option stdio "pty" cannot be had: ${terminalProblem}`,
+      )
   }
 
   #assertNotClosed(verb: string): void {

@@ -3,9 +3,9 @@ import { existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import * as v from 'valibot'
 import { RunwardenError } from './errors.js'
-import { runSpecSchema } from './run-spec.js'
+import { runSpecFields } from './run-spec.js'
 
-const { id, command, env, labels, session, task, stop, limits, output } = runSpecSchema.entries
+const { id, command, env, labels, session, task, stop, limits, output } = runSpecFields.entries
 
 const jobId = id.wrapped
 const name = session.wrapped

@@ -18,6 +18,7 @@ import { KyselyStore } from './adapters/store/kysely-store.js'
 import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
 import type { Database, Db } from './adapters/store/schema.js'
+import { withPanes } from './adapters/surface/pane-port.js'
 import { toStoreError } from './adapters/store/errors.js'
 import { createSpool } from './adapters/store/spool.js'
 import { openPostgres } from './adapters/store/postgres.js'
@@ -163,7 +164,7 @@ const chooseProcesses = ({ containment }: ParsedEngineOptions): ProcessPort => {
       `createEngine: option containment.prefer "${prefer}" is less than containment.atLeast "${atLeast}"`,
     )
   }
-  return createProcessPort(prefer)
+  return withPanes(createProcessPort(prefer))
 }
 
 const machineId = (): string => {

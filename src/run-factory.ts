@@ -6,13 +6,14 @@
 import type { HostServices } from './actors/actor-role.js'
 import { Deliveries } from './actors/deliveries.js'
 import type { DeliveryHooks } from './actors/deliveries.js'
-import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
+import type { LogPort, PaneSpec, ProcessPort, StdinSource, TerminalSpec } from './actors/ports.js'
 import { limitOutput } from './actors/output-limit.js'
 import { RunActor } from './actors/run.actor.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
+import { socketOf } from './adapters/surface/tmux.js'
 import { messageOf } from './errors.js'
 import type { RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './option-types.js'
@@ -26,6 +27,7 @@ const DEFAULTS = {
   exitGraceMs: 10_000,
 }
 const PERSISTENT_ASK_GRACE_MS = 10_000
+const TERMINAL_DEFAULTS = { cols: 80, rows: 24, name: 'xterm-256color' }
 
 const policyOf = (spec: ParsedRunSpec, hooks: DeliveryHooks): RunPolicy => ({
   ...DEFAULTS,
@@ -58,6 +60,15 @@ const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
 const watchdogOf = ({ protocol, watchdog }: ParsedRunSpec): WatchdogLimits | null => {
   if (watchdog === undefined) return protocol.hasWatchdog ? watchdogDefaults : null
   return watchdog === false ? null : watchdog
+}
+
+const toTerminal = ({ stdio, pty }: ParsedRunSpec): TerminalSpec | undefined =>
+  stdio === 'pipe' ? undefined : { ...TERMINAL_DEFAULTS, ...pty }
+
+const toPane = ({ surface }: ParsedRunSpec): PaneSpec | undefined => {
+  if (surface === undefined) return undefined
+  const { kind, session = 'runwarden', window, title, pane, retained = pane !== undefined } = surface
+  return { kind, session, window, title, paneId: pane, isRetained: retained, socket: socketOf(surface) }
 }
 
 export interface RunFactoryParts {
@@ -98,6 +109,8 @@ export class RunFactory {
         env: env ?? spec.env ?? process.env,
         // A protocol that takes prompts writes them there.
         stdin: spec.protocol.isInteractive ? ('pipe' as const) : toStdin(stdin),
+        terminal: toTerminal(spec),
+        pane: toPane(spec),
       }
     })
     const row = {

@@ -10,6 +10,7 @@ import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import { lines } from './adapters/protocol/lines.js'
 import { RunwardenError } from './errors.js'
 import { bytes, ms, name, noNul, parseOptions, runId, unreserved } from './option-types.js'
+import { ptySchema, surfaceSchema } from './terminal-options.js'
 
 const command = v.pipe(
   v.array(v.pipe(v.string(), noNul)),
@@ -119,7 +120,8 @@ const candidate = v.strictObject({
   stdin: v.optional(stdin),
 })
 
-export const runSpecSchema = v.strictObject({
+/** One by one; what they say to each other is in the schema below. */
+export const runSpecFields = v.strictObject({
   /** Unique in the store for ever. Default: a generated one that sorts by time. */
   id: v.optional(runId),
   /** Program and arguments; no shell. */
@@ -130,6 +132,12 @@ export const runSpecSchema = v.strictObject({
   env: v.optional(environment),
   /** `'ignore'` (default), `'pipe'` to write later, text, or a stream. Any other string is text. */
   stdin: v.optional(stdin, 'ignore'),
+  /** `'pipe'` (default), or `'pty'`: a terminal of its own, whose output is one stream, and to which `write` types (L9). */
+  stdio: v.optional(v.picklist(['pipe', 'pty']), 'pipe'),
+  /** For `stdio: 'pty'`. */
+  pty: v.optional(ptySchema),
+  /** A terminal pane in which the command runs, where people can see it and type to it (P12). */
+  surface: v.optional(surfaceSchema),
   /** How the agent's output is understood, and how it is spoken to. Default: text lines, which say nothing of turns. */
   protocol: v.optional(protocolSchema, lines),
   /** The first prompt, for a protocol that takes prompts. Without one the run is `ready` for `run.prompt()` from the start. */
@@ -184,12 +192,43 @@ export const runSpecSchema = v.strictObject({
   signal: v.optional(v.instance(AbortSignal)),
 })
 
+/** Nothing is fed into a terminal: it has no end that could be given to it. */
+const isOnTerminal = (spec: v.InferOutput<typeof runSpecFields>): boolean =>
+  spec.stdio === 'pty' || spec.surface !== undefined
+
+const isFed = (source: v.InferOutput<typeof stdin> | undefined): boolean =>
+  source !== undefined && source !== 'ignore' && source !== 'pipe'
+
+const runSpecSchema = v.pipe(
+  runSpecFields,
+  v.forward(
+    v.check(({ stdio, pty: size }) => size === undefined || stdio === 'pty', 'needs stdio "pty"'),
+    ['pty'],
+  ),
+  v.forward(
+    v.check((spec) => !isOnTerminal(spec) || !isFed(spec.stdin), 'must be "pipe" or "ignore" on a terminal'),
+    ['stdin'],
+  ),
+  v.forward(
+    v.check(
+      (spec) => !isOnTerminal(spec) || spec.fallback?.candidates.some((one) => isFed(one.stdin)) !== true,
+      'must have no stdin on a terminal',
+    ),
+    ['fallback'],
+  ),
+  v.forward(
+    v.check((spec) => spec.surface === undefined || spec.stdio === 'pipe', 'excludes stdio "pty"'),
+    ['surface'],
+  ),
+)
+
 /** What to run, and how it is to be ended. Times in milliseconds, sizes in bytes. */
 export type RunSpec = v.InferInput<typeof runSpecSchema>
 export type ParsedRunSpec = v.InferOutput<typeof runSpecSchema>
 
 /** What a protocol and the rest of a spec say to each other. */
-const assertSpeakable = ({ protocol, prompt, stdin, fallback }: ParsedRunSpec): void => {
+const assertSpeakable = (spec: ParsedRunSpec): void => {
+  const { protocol, prompt, stdin, fallback } = spec
   for (const [index, { protocol: other }] of (fallback?.candidates ?? []).entries()) {
     if (other === undefined || other.isInteractive === protocol.isInteractive) continue
     throw new RunwardenError(
@@ -202,6 +241,14 @@ const assertSpeakable = ({ protocol, prompt, stdin, fallback }: ParsedRunSpec): 
     throw new RunwardenError(
       'invalid-option',
       `start: option prompt has no use: protocol "${protocol.name}" takes no prompts; give the agent its prompt by its command or its stdin`,
+    )
+  }
+  if (isOnTerminal(spec)) {
+    // A terminal repeats what is typed, cuts long lines, and ends them in its own way.
+    const option = spec.surface === undefined ? 'stdio "pty"' : 'surface'
+    throw new RunwardenError(
+      'invalid-option',
+      `start: option ${option} cannot be had with protocol "${protocol.name}", which speaks to the agent through pipes`,
     )
   }
   const inputs = [stdin, ...(fallback?.candidates.map((one) => one.stdin) ?? [])]

@@ -14,6 +14,7 @@ import { RunwardenError } from './errors.js'
 import { eventOptionsSchema, pauseOptionsSchema } from './options.js'
 import type { PauseOptions, StopOptions } from './options.js'
 import { chunkSchema, turnInputSchema } from './run-spec.js'
+import { terminalSizeSchema } from './terminal-options.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
 export type EndOptions = Omit<StopOptions, 'mode' | 'fence'>
@@ -153,6 +154,18 @@ export class Run {
   async resume(options: PauseOptions = {}): Promise<void> {
     const { timeoutMs } = parseOptions(pauseOptionsSchema, options, 'resume')
     await resumeRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
+  }
+
+  /**
+   * Tells the command's terminal its new size (L9). False when the terminal is not there yet, or any more.
+   *
+   * @throws `refused` where the run was not started with `stdio: 'pty'` by this engine; `invalid-option`.
+   */
+  resize(cols: number, rows: number): boolean {
+    const size = parseOptions(terminalSizeSchema, { cols, rows }, 'resize')
+    if (this.#actor.environment.candidates?.some(({ terminal }) => terminal !== undefined) !== true)
+      throw new RunwardenError('refused', `resize: run ${this.id} has no terminal here`)
+    return this.#actor.process?.resize(size) ?? false
   }
 
   /**

@@ -44,6 +44,7 @@ const recordOf = (execution: ExecutionRow & { readonly runId: string }): Executi
         containment: execution.containment ?? 'group',
         identity: execution.identity ?? null,
         launchedAt: execution.launchedAt ?? null,
+        pane: execution.pane ?? null,
       }
 
 const factsOf = (record: ExecutionRecord | null, logPath: string | null): ExecutionFacts | null =>
@@ -55,6 +56,7 @@ const factsOf = (record: ExecutionRecord | null, logPath: string | null): Execut
         logPath,
         identity: record.identity,
         launchedAt: record.launchedAt,
+        pane: record.pane ?? null,
       }
 
 const doneLine = ({ row, head }: StoredRun): StopLine => {

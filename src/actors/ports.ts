@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { EvidenceKind, ExitStatus, TurnResult } from '../machines/run/run.context.js'
+import type { PanePlace, PaneRecord, PaneSpec } from './pane.ports.js'
 
 // ── time ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -37,9 +38,28 @@ export interface ExecutionMarks {
   readonly limit: number | null
 }
 
+/** Holds the cookies of all executions that a process descends from, `:` between them. */
+export const COOKIE_VARIABLE = 'RUNWARDEN_COOKIE'
+
+export const cookiesOf = (spec: Pick<LaunchSpec, 'env' | 'marks'>): string => {
+  const inherited = spec.env[COOKIE_VARIABLE]
+  return inherited === undefined ? spec.marks.cookie : `${inherited}:${spec.marks.cookie}`
+}
+
 export type Containment = 'cgroup' | 'group+marks' | 'group' | 'job-object' | 'pane'
 
 export type StdinSource = 'ignore' | 'pipe' | { readonly text: string } | Readable
+
+/** In characters. */
+export interface TerminalSize {
+  readonly cols: number
+  readonly rows: number
+}
+
+export interface TerminalSpec extends TerminalSize {
+  /** What the command finds in `TERM`. */
+  readonly name: string
+}
 
 export interface LaunchSpec {
   readonly runId: string
@@ -48,6 +68,10 @@ export interface LaunchSpec {
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdin: StdinSource
+  /** A terminal of its own in place of pipes (L9): all it writes is one stream, `stdout`. */
+  readonly terminal?: TerminalSpec | undefined
+  /** A pane of a terminal program in place of pipes (P12). */
+  readonly pane?: PaneSpec | undefined
   readonly marks: ExecutionMarks
 }
 
@@ -87,7 +111,10 @@ export interface Execution {
   letGo(): void
   /** Writes to the agent's stdin; false when it is gone (L5). */
   writeInput(chunk: string | Uint8Array): boolean
+  /** On a terminal: types the end-of-file character, which a program that reads lines takes for the end. */
   endInput(): void
+  /** False when there is no terminal, or it is closed (L9). */
+  resize(size: TerminalSize): boolean
   /** One complete look at the living members, parents before their children. Rejects when the tree cannot be read: unknown is not empty (INV-5). */
   scan(): Promise<readonly TreeMember[]>
   /** Signals each member whose identity still holds at that moment (INV-6). */
@@ -97,6 +124,13 @@ export interface Execution {
   ): readonly SignalFailure[]
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
+  /** The pane it lives in, if any. */
+  readonly pane?: PaneRecord
+  /**
+   * Closes what the execution lives in besides its processes, when its tree is gone or cannot be seen (P12). Null when there is nothing
+   * of it any more, else why not. Answers within that time (P14).
+   */
+  closeSurface?(withinMs: number): Promise<string | null>
 }
 
 /** How an execution is found again in a later process. */
@@ -107,6 +141,7 @@ export interface ExecutionRecord {
   readonly containment: Containment
   readonly identity: ProcessIdentity | null
   readonly launchedAt: number | null
+  readonly pane?: PaneRecord | null
 }
 
 export interface ProcessPort {
@@ -115,6 +150,8 @@ export interface ProcessPort {
   mintMarks(): ExecutionMarks
   /** The containment a launch will get on this machine. */
   readonly containment: Containment
+  /** Why no command can be given a terminal of its own here, or null (L9). */
+  readonly terminalProblem: string | null
   /** Rejects when there is no process, with the system's code and a message that names the program and the cause (L1). */
   launch(spec: LaunchSpec): Promise<Execution>
   /** Finds what is left of an execution by its record. Its tree may be empty. */
@@ -231,4 +268,4 @@ export interface Logger {
   readonly error: LogFn
 }
 
-export type { EvidenceKind, ExitStatus, TurnResult }
+export type { EvidenceKind, ExitStatus, PanePlace, PaneRecord, PaneSpec, TurnResult }

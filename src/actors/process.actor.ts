@@ -18,8 +18,10 @@ import type {
   LaunchSpec,
   Logger,
   OutputStream,
+  PaneRecord,
   ProcessIdentity,
   ProcessPort,
+  TerminalSize,
 } from './ports.js'
 import { TreeFreeze } from './tree-freeze.js'
 import { TreePursuit } from './tree-pursuit.js'
@@ -65,6 +67,10 @@ export class ProcessActor {
 
   get containment(): Execution['containment'] | null {
     return this.#execution?.containment ?? null
+  }
+
+  get pane(): PaneRecord | null {
+    return this.#execution?.pane ?? null
   }
 
   get isGone(): boolean {
@@ -121,6 +127,10 @@ export class ProcessActor {
 
   endInput(): void {
     this.#execution?.endInput()
+  }
+
+  resize(size: TerminalSize): boolean {
+    return this.#execution?.resize(size) ?? false
   }
 
   terminate(): void {

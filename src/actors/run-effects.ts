@@ -6,16 +6,18 @@
 import { messageOf } from '../errors.js'
 import type { RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
+import type { AnyEventObject } from 'xstate'
 import type { Deliveries } from './deliveries.js'
 import type { FailedAttempt } from './fallback.js'
-import type { LaunchSpec, LogPort, ProcessPort, Protocol } from './ports.js'
+import type { LaunchSpec, LogPort, PaneRecord, ProcessPort, Protocol } from './ports.js'
 import type { WatchdogLimits } from './watchdog-limits.js'
 import type { HostServices } from './actor-role.js'
 import type { ProcessActor } from './process.actor.js'
+import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
-export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'> & {
+export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin' | 'terminal' | 'pane'> & {
   readonly protocol: Protocol
 }
 
@@ -37,6 +39,26 @@ export interface RunEnvironment {
   /** Asks the registry to admit the next attempt; it answers with an event. */
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
+}
+
+const plannedPane = (candidate: Candidate | undefined): PaneRecord | null => {
+  if (candidate?.pane === undefined) return null
+  const { kind, socket, isRetained, paneId } = candidate.pane
+  return { kind, socket, isRetained, isBorrowed: paneId !== undefined, place: null }
+}
+
+/** R2: what can be said of an execution before its launch, for the row that is committed first. */
+export const plannedExecution = ({ id, environment }: RunActor, attempt: number): ExecutionFacts => {
+  const { processes, logs, candidates } = environment
+  const pane = plannedPane(candidates?.[attempt - 1])
+  return {
+    marks: processes.mintMarks(),
+    containment: pane === null ? processes.containment : 'pane',
+    pane,
+    logPath: logs.pathOf(id, attempt),
+    identity: null,
+    launchedAt: null,
+  }
 }
 
 const launch = async (run: RunActor, attempt: number): Promise<void> => {

@@ -30,6 +30,8 @@ export type RunEventOut =
       readonly attempt: number
       readonly pid: number
       readonly containment: Containment
+      /** Where people can see it, when it lives in a terminal pane. */
+      readonly pane?: { readonly socket: string; readonly paneId: string }
     }
   | {
       readonly type: 'transition'
@@ -98,6 +100,7 @@ const transitionEvent = ({ actor, rev, at, event, after }: Transition): RunEvent
 const launchedEvent = (run: RunActor): RunEventOut[] => {
   const identity = run.process?.identity
   const containment = run.process?.containment
+  const pane = run.process?.pane
   if (identity == null || containment == null) return []
   return [
     {
@@ -106,6 +109,7 @@ const launchedEvent = (run: RunActor): RunEventOut[] => {
       attempt: run.context.executionAttempt,
       pid: identity.pid,
       containment,
+      ...(pane?.place == null ? {} : { pane: { socket: pane.socket, paneId: pane.place.paneId } }),
     },
   ]
 }

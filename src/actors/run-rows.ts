@@ -6,7 +6,7 @@ import type { RunEvent } from '../machines/run/run.events.js'
 import type { Transition } from './actor-role.js'
 import { jobFactsOf } from './job-facts.js'
 import { hasSettled } from './run-milestones.js'
-import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
+import type { Containment, ExecutionMarks, PaneRecord, ProcessIdentity } from './ports.js'
 import type { ExecutionRow, KindRows, NoticeRow, ResultRow, RunHead, RunRow } from './store.ports.js'
 
 /** What the run actor knows of the execution and the chart does not. */
@@ -16,10 +16,13 @@ export interface ExecutionFacts {
   readonly logPath: string | null
   readonly identity: ProcessIdentity | null
   readonly launchedAt: number | null
+  readonly pane: PaneRecord | null
 }
 
 const ofEffect = <K extends keyof RunEffects>(transition: Transition, kind: K): RunEffects[K] | undefined =>
   transition.effects.find(({ type }) => type === kind)?.params as RunEffects[K] | undefined
+
+const paneOf = ({ pane }: ExecutionFacts): Pick<ExecutionRow, 'pane'> => (pane === null ? {} : { pane })
 
 /** R2: the row with its marks is in the same commit as the decision to launch; the identity follows with `process.launched`. */
 const executionRows = (transition: Transition, facts: ExecutionFacts): readonly ExecutionRow[] => {
@@ -30,10 +33,11 @@ const executionRows = (transition: Transition, facts: ExecutionFacts): readonly 
   const rows: ExecutionRow[] = []
   if (ofEffect(transition, 'process.launch') !== undefined) {
     const { marks, containment, logPath } = facts
-    rows.push({ attempt, marks, containment, logPath, requestedAt: at })
+    rows.push({ attempt, marks, containment, logPath, requestedAt: at, ...paneOf(facts) })
   }
   if (event.type === 'process.launched' && facts.identity !== null) {
-    rows.push({ attempt, identity: facts.identity, containment: facts.containment, launchedAt: at })
+    const { identity, containment } = facts
+    rows.push({ attempt, identity, containment, launchedAt: at, ...paneOf(facts) })
   }
   if (event.type === 'process.exited') {
     rows.push({ attempt, exitedAt: at, exit: { exitCode: event.exitCode, signal: event.signal } })

@@ -19,7 +19,7 @@ import { DurableActor } from './durable-actor.js'
 import { firstStep } from './step.js'
 import type { ActorRole, HostServices, Posted, Transition } from './actor-role.js'
 import { isFallbackEligible } from './fallback.js'
-import { doEffect } from './run-effects.js'
+import { doEffect, plannedExecution } from './run-effects.js'
 import type { RunEnvironment } from './run-effects.js'
 import { runEventsOf } from './run-events.js'
 import type { Gone, OutputForm, RunEvents } from './run-events.js'
@@ -226,22 +226,16 @@ export class RunActor implements ActorRole {
 
   rows(transition: Transition): KindRows {
     if (transition.effects.some(({ type }) => type === 'process.launch')) {
-      const { processes, logs } = this.environment
       const attempt = (transition.after.context as RunContext).executionAttempt
-      this.#execution = {
-        marks: processes.mintMarks(),
-        containment: processes.containment,
-        logPath: logs.pathOf(this.id, attempt),
-        identity: null,
-        launchedAt: null,
-      }
+      this.#execution = plannedExecution(this, attempt)
     }
     if (this.#execution !== null && this.process !== null) {
-      const { identity, containment } = this.process
+      const { identity, containment, pane } = this.process
       this.#execution = {
         ...this.#execution,
         identity,
         containment: containment ?? this.#execution.containment,
+        pane: pane ?? this.#execution.pane,
       }
     }
     this.#head = headOf(transition.after, transition.at, this.#head, this.progress.lastProgressAt)

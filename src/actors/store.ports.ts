@@ -5,7 +5,7 @@
 import type { EvidenceKind, ExitStatus, Survivor } from '../machines/run/run.context.js'
 import type { StopLine, StopScope } from '../machines/stop-order/stop-order.context.js'
 import type { JobFacts, JobStorePort } from './job.ports.js'
-import type { Containment, ExecutionMarks, ProcessIdentity } from './ports.js'
+import type { Containment, ExecutionMarks, PaneRecord, ProcessIdentity } from './ports.js'
 
 export type ActorKind = 'run' | 'stop-order' | 'registry'
 
@@ -68,6 +68,7 @@ export interface ExecutionRow {
   readonly attempt: number
   readonly marks?: ExecutionMarks
   readonly containment?: Containment
+  readonly pane?: PaneRecord
   readonly identity?: ProcessIdentity
   readonly logPath?: string | null
   readonly requestedAt?: number
@@ -285,14 +286,8 @@ export interface FiledHints {
   close(): void
 }
 
-export interface StoredOrder {
+export interface StoredOrder extends Omit<StopOrderRow, 'isFenced'> {
   readonly orderId: string
-  readonly scope: StopScope
-  readonly mode: string
-  readonly isForced: boolean
-  readonly reason: string
-  readonly by: string
-  readonly requestedAt: number
   readonly state: string
   readonly line: StopLine
 }

@@ -4,7 +4,7 @@
  * Owns: the one loop that looks at the tree, what was signalled already, and why a signal failed.
  * Does not own: when to pursue, and how (the process actor is told by the run chart).
  * Invariants: INV-5 (only two complete empty looks in a row are evidence), INV-11 (a kill has a deadline; after it the tree is only
- *   watched), C3 (kills go on until the tree is empty), C4.
+ *   watched), C3 (kills go on until the tree is empty), C4, P12 (a pane that goes with its run is gone too before the run is).
  */
 import type { Survivor } from '../machines/run/run.context.js'
 import type { TreeMember } from './ports.js'
@@ -17,6 +17,9 @@ const FIRST_WAIT_MS = 2
 const MAX_WAIT_MS = 40
 /** After a deadline the tree is only watched. */
 const WATCH_WAIT_MS = 250
+/** For the program that a pane belongs to, which may hang (P14); a kill has its own deadline. */
+const SURFACE_DEADLINE_MS = 2_000
+const SURFACE_RESERVE_MS = 500
 
 /** What is done with the members that a look finds. `watch` signals nothing. */
 type Mode = 'watch' | 'terminate' | 'kill'
@@ -53,7 +56,9 @@ export class TreePursuit {
   }
 
   kill(deadlineMs: number): void {
-    this.#killDeadlineMs = this.#nowMs + deadlineMs
+    // A question to tmux may be answered a little late on a busy machine: what is then wrong must be said by the deadline all the same.
+    const reserveMs = this.#reach.hasSurface ? Math.min(SURFACE_RESERVE_MS, deadlineMs / 4) : 0
+    this.#killDeadlineMs = this.#nowMs + deadlineMs - reserveMs
     this.#begin('kill')
   }
 
@@ -73,7 +78,8 @@ export class TreePursuit {
       const members = await this.#reach.look()
       if (members === null || members.length > 0) return false
     }
-    return true
+    // In a ladder the loop closes it, within the time that the ladder leaves.
+    return !this.#reach.hasSurface || (this.#mode === 'watch' && this.#closeSurface())
   }
 
   get #nowMs(): number {
@@ -99,11 +105,13 @@ export class TreePursuit {
       const members = await this.#reach.look()
       const lookMs = this.#nowMs - lookedFromMs
       emptyLooks = members?.length === 0 ? emptyLooks + 1 : 0
-      if (emptyLooks >= EMPTY_LOOKS_NEEDED && this.#reports.mayBeGone()) {
+      if (emptyLooks >= EMPTY_LOOKS_NEEDED && this.#reports.mayBeGone() && (await this.#closeSurface())) {
         this.#reports.gone()
         return
       }
       if (members !== null) this.#act(members)
+      // P13: what cannot be seen is not signalled; without its pane it may turn out to be gone.
+      else if (this.#mode === 'kill') await this.#closeSurface()
       if (this.#mode === 'kill' && this.#nowMs >= this.#killDeadlineMs) await this.#nameSurvivors()
       else if (emptyLooks !== 1) {
         // Looking is not free on a full machine: never more than half of the time.
@@ -131,8 +139,17 @@ export class TreePursuit {
     // Another kill began meanwhile: its deadline counts.
     if (this.#nowMs < this.#killDeadlineMs) return
     this.#mode = 'watch'
-    if (members?.length === 0) return
+    const { surfaceError } = this.#reach
+    if (members?.length === 0 && surfaceError === null) return
     const survivors = (members ?? []).map((member) => this.#reach.named(member))
-    this.#reports.survived(survivors, members === null ? 'the process tree could not be read' : undefined)
+    const unreadable = members === null ? 'the process tree could not be read' : null
+    const error = [unreadable, surfaceError].filter((text) => text !== null).join('; ')
+    this.#reports.survived(survivors, error === '' ? undefined : error)
+  }
+
+  /** True when there is nothing to close, or nothing of it any more. */
+  #closeSurface(): Promise<boolean> {
+    const leftMs = this.#mode === 'kill' ? this.#killDeadlineMs - this.#nowMs : SURFACE_DEADLINE_MS
+    return this.#reach.closeSurface(Math.max(1, leftMs))
   }
 }

@@ -1,7 +1,7 @@
 /**
  * What can be seen and signalled of one execution's tree.
  *
- * Owns: looks that fail without a throw, and why the last signal to a member failed.
+ * Owns: looks that fail without a throw, why the last signal to a member failed, and why its pane is not closed.
  * Does not own: when and how often (tree-pursuit.ts, tree-freeze.ts).
  */
 import { messageOf } from '../errors.js'
@@ -18,6 +18,7 @@ export class TreeReach {
   readonly #logger: Logger
   readonly #signalFailed: (error: string) => void
   readonly #errors = new Map<number, string>()
+  #surfaceError: string | null = null
 
   constructor(execution: Execution, clock: Clock, logger: Logger, signalFailed: (error: string) => void) {
     this.#execution = execution
@@ -45,6 +46,24 @@ export class TreeReach {
       this.#signalFailed(`${error} for pid ${String(pid)}`)
     }
     return new Set(failures.map(({ pid }) => pid))
+  }
+
+  /** Whether a pane goes with the tree, and must be gone before the tree is (P12). */
+  get hasSurface(): boolean {
+    return this.#execution.closeSurface !== undefined
+  }
+
+  /** Why the pane is not proven closed, where it was tried. */
+  get surfaceError(): string | null {
+    return this.#surfaceError
+  }
+
+  /** True when there is no pane to close, or it is proven closed within `withinMs`. The first failure of each kind is told. */
+  async closeSurface(withinMs: number): Promise<boolean> {
+    const error = (await this.#execution.closeSurface?.(withinMs)) ?? null
+    if (error !== null && error !== this.#surfaceError) this.#signalFailed(error)
+    this.#surfaceError = error
+    return error === null
   }
 
   /** With the reason why the last signal to it failed, where it did. */

@@ -47,8 +47,13 @@ const noteOf = (run: Run, event: RunEventOut): string | null => {
       return `${String(event.count)} pieces of output are missing here, because they were not read in time; \`runwarden logs ${run.id}\` has them`
     case 'output-ended':
       return event.isCut ? 'a process outside the tree held the output open; it was cut' : null
+    case 'launched': {
+      const { pane } = event
+      return pane === undefined
+        ? null
+        : `${run.id} runs in pane ${pane.paneId}; see it with \`tmux -S ${pane.socket} attach -t ${pane.paneId}\``
+    }
     case 'accepted':
-    case 'launched':
     case 'transition':
     case 'output':
     case 'frame':

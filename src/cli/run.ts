@@ -11,6 +11,7 @@ import type { End } from './foreground.js'
 import { clean, printJson } from './output.js'
 import { protocolOptions, protocolSpecOf } from './protocols.js'
 import type { ProtocolFlags } from './protocols.js'
+import { canPassTerminal, passTerminal, terminalSize } from './pass-terminal.js'
 import { nameEvidence, outcomeText, speaksForItself, statusText, unconfirmedNote } from './run-messages.js'
 import { notesOn, printEventsAsJson, printOutput } from './run-printer.js'
 import type { Notes } from './run-printer.js'
@@ -41,6 +42,10 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly containment?: 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
+  readonly pty?: boolean
+  readonly tmux?: string | true
+  readonly tmuxSocket?: string
+  readonly keepPane?: boolean
   readonly quiet?: boolean
 }
 
@@ -60,6 +65,19 @@ const parseFolder = (path: string): string => {
   return path
 }
 
+/** As our own is, so that what is drawn fits and is understood. */
+const terminalOf = (): NonNullable<RunSpec['pty']> => {
+  const term = process.env['TERM'] ?? ''
+  return { ...terminalSize(), ...(term === '' ? {} : { name: term }) }
+}
+
+const surfaceOf = ({ tmux, tmuxSocket, keepPane }: RunOptions): NonNullable<RunSpec['surface']> => ({
+  kind: 'tmux',
+  ...(typeof tmux === 'string' ? { session: tmux } : {}),
+  ...(tmuxSocket === undefined ? {} : { socketName: tmuxSocket }),
+  ...(keepPane === undefined ? {} : { retained: keepPane }),
+})
+
 const specOf = async (command: readonly string[], options: RunOptions): Promise<RunSpec> => {
   const { id, session, task, label, cwd, termGrace, killGrace, askGrace, pauseGrace } = options
   const { timeout, maxOutput } = options
@@ -74,6 +92,8 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
     ...(label === undefined ? {} : { labels: label }),
     ...(cwd === undefined ? {} : { cwd }),
     ...(options.stdin === true ? { stdin: process.stdin } : {}),
+    ...(options.pty === true ? { stdio: 'pty', pty: terminalOf() } : {}),
+    ...(options.tmux === undefined ? {} : { surface: surfaceOf(options) }),
     stop: {
       ...(termGrace === undefined ? {} : { termGraceMs: termGrace }),
       ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
@@ -119,6 +139,12 @@ const sayEnd = async (run: Run, end: End, elapsedMs: number, notes: Notes): Prom
   }
 }
 
+/** In a pane it is seen there; what is drawn for one terminal makes no sense on another. */
+const outputFor = ({ json, tmux }: RunOptions): 'lines' | 'bytes' | 'none' => {
+  if (json === true) return 'lines'
+  return tmux === undefined ? 'bytes' : 'none'
+}
+
 const supervise = async (
   engine: Engine,
   run: Run,
@@ -128,11 +154,14 @@ const supervise = async (
   const { json: isJson = false, quiet: isQuiet = false } = options
   const startedAt = performance.now()
   const elapsedMs = (): number => performance.now() - startedAt
-  const events = run.events({ output: isJson ? 'lines' : 'bytes' })
-  const status = new StatusLine(isQuiet ? null : stderr, () => statusText(run, elapsedMs()))
+  const events = run.events({ output: outputFor(options) })
+  const isPassed = options.pty === true && !isJson && canPassTerminal()
+  // What draws on the whole terminal has no line to spare.
+  const status = new StatusLine(isQuiet || isPassed ? null : stderr, () => statusText(run, elapsedMs()))
   const notes = notesOn(status, isQuiet)
   const printed = isJson ? printEventsAsJson(events) : printOutput(run, events, status, notes)
-  const end = await awaitEnd(engine, run, signals)
+  const giveBack = isPassed ? passTerminal(run) : (): void => undefined
+  const end = await awaitEnd(engine, run, signals).finally(giveBack)
   const tookMs = elapsedMs()
   // Unconfirmed, the events have no end of their own.
   if (!end.isConfirmed) await events.return?.()
@@ -193,6 +222,15 @@ export const addRun = (program: Command): void => {
     )
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
+    .addOption(new Option('--pty', 'give it a terminal of its own, and pass ours through').conflicts('stdin'))
+    .addOption(
+      new Option('--tmux [session]', 'run it in a new tmux window (default session: runwarden)').conflicts([
+        'pty',
+        'stdin',
+      ]),
+    )
+    .option('--tmux-socket <name>', 'the tmux server, as its -L')
+    .option('--keep-pane', 'leave the pane open at the end, with a shell')
     .option('--quiet', 'say nothing of our own, but for errors')
   for (const option of protocolOptions()) command.addOption(option)
   command.addHelpText('after', HELP).action(async (command: string[], _options: unknown, self: Command) => {
@@ -208,11 +246,14 @@ const HELP = `${examples(
   'git diff | runwarden run --stdin -- codex exec "review this"',
   'runwarden run --protocol claude -- claude -p "fix it" --output-format stream-json --verbose',
   'runwarden run --protocol acp --input prompt.md --advisory 2m -- gemini --experimental-acp',
+  'runwarden run --pty -- claude',
+  'runwarden run --tmux=agents --keep-pane -- claude',
 )}
 
 Its output passes through unchanged. The first SIGINT, SIGTERM or SIGHUP interrupts
 the run (TERM to the whole process tree, KILL after the grace), the second kills at
-once. When nobody reads our stdout any more, the run is interrupted too.
+once. When nobody reads our stdout any more, the run is interrupted too. With --pty
+on a terminal every key, control-C too, goes to the command.
 
 With a protocol, silence is watched: an agent that says nothing at all after its prompt
 fails (70), and one that falls silent at work is told to you and left alone.

@@ -93,11 +93,17 @@ export const executionLines = (
   colours: Colours,
 ): readonly string[] =>
   executions.flatMap((execution) => {
-    const { attempt, containment, logPath, survivors = [] } = execution
+    const { attempt, containment, logPath, pane, survivors = [] } = execution
+    const place = pane?.place ?? null
     return [
       `attempt ${String(attempt)}  ${identityText(execution)}`,
       `           ${timesOf(execution, createdAt)}`,
       `           contained by ${containment ?? '-'} · log ${clean(logPath ?? 'none')}`,
+      ...(pane === undefined || place === null
+        ? []
+        : [
+            `           pane ${place.paneId} of tmux at ${clean(pane.socket)}${pane.isRetained ? ', retained' : ''}`,
+          ]),
       ...(survivors.length === 0
         ? []
         : [`           ${colours.red(`still alive: ${nameSurvivors(survivors)}`)}`]),

@@ -1,12 +1,24 @@
 /** `doctor` and `charts`: what this machine can promise, and the charts it runs. */
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { tempDir } from '../support/wait-for.js'
 import { TEST_TIMEOUT_MS, cli, jsonOf, textOf } from './cli.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-const NAMES = ['node', 'sqlite', 'proc', 'cookie', 'limit mark', 'pidfd', 'cgroup v2', 'tmux', 'git']
+const NAMES = [
+  'node',
+  'sqlite',
+  'proc',
+  'cookie',
+  'limit mark',
+  'pidfd',
+  'terminal',
+  'cgroup v2',
+  'tmux',
+  'git',
+]
 
 test('C10: doctor says what this machine can promise, and why not more', async () => {
   const ended = await cli(['doctor', '--json'])
@@ -34,6 +46,35 @@ test('C10: doctor has one line a fact, for people', async () => {
 test('C10: without tmux and git on the PATH doctor says so', async () => {
   const { stdout } = await cli(['doctor'], { env: { PATH: '/nowhere' } })
   expect(stdout.toString()).toMatch(/tmux +not on the PATH/)
+})
+
+test('C10, L9: without koffi doctor says what is missed, and a terminal is refused with the reason', async () => {
+  const hook = join(tempDir(), 'without-koffi.cjs')
+  writeFileSync(
+    hook,
+    `const Module = require('node:module')
+const load = Module._load
+Module._load = (name, ...rest) => {
+  if (name === 'koffi') throw new Error('koffi is not installed')
+  return load(name, ...rest)
+}
+`,
+  )
+  const env = { NODE_OPTIONS: `--require=${hook}` }
+  const { facts } = jsonOf(await cli(['doctor', '--json'], { env })) as {
+    facts: { name: string; answer: string; reason: string }[]
+  }
+  const missed = facts
+    .filter(({ reason }) => reason.includes('koffi'))
+    .map(({ name, answer }) => [name, answer])
+  expect(missed).toEqual([
+    ['limit mark', 'no'],
+    ['pidfd', 'no'],
+    ['terminal', 'no'],
+  ])
+  const run = await cli(['run', '--pty', '--', 'true'], { env })
+  expect(run.code).toBe(64)
+  expect(run.stderr).toContain('stdio "pty" cannot be had: the optional package koffi is not installed')
 })
 
 const statecharts = resolve(import.meta.dirname, '../../statecharts')

@@ -1,9 +1,13 @@
 /** `runwarden run` on a terminal: the status line, and a terminal that stands still. */
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, statOf } from '../support/proc-reader.js'
-import { TEST_TIMEOUT_MS, cli, until } from './cli.js'
+import { tempDir } from '../support/wait-for.js'
+import { TEST_TIMEOUT_MS, cli, start, textOf, until } from './cli.js'
 import { NO_SCRIPT, hasScript, onTerminal, textOnTerminal } from './on-terminal.js'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
@@ -55,4 +59,51 @@ test('L6: a terminal that stands still does not hold up the stop; when it is gon
   expect(aliveOf(readLedger(ledger))).toEqual([])
   terminal.kill('SIGKILL')
   await until('the command is gone', () => command !== undefined && !isAlive(command))
+})
+
+test('L9: --pty passes the terminal through: its size, what is typed, and control-C to the command alone', async ({
+  skip,
+}) => {
+  if (!hasScript) skip(NO_SCRIPT)
+  const script =
+    'trap "echo interrupted" INT; stty cols 99 </dev/tty; echo "TERM $TERM"; read -r word; echo "got $word"; read -r _ || read -r _; exit 5'
+  const child = onTerminal(['run', '--pty', '--id', 'it', '--', 'sh', '-c', script], { TERM: 'vt220' })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  await until('it reads', () => text.includes('TERM vt220') || undefined)
+  child.stdin.write('a word\r')
+  await until('it has read', () => text.includes('got a word') || undefined)
+  child.stdin.write('\x03')
+  await until('it was interrupted', () => text.includes('interrupted') || undefined)
+  child.stdin.write('\r')
+  const [code] = (await once(child, 'close')) as [number]
+  expect(code).toBe(5)
+  // No status line is drawn into what the command draws; the last word comes when it has ended.
+  expect(text).not.toContain('active · ')
+  expect(text).toMatch(/runwarden: it failed: exited with code 5 · .* · confirmed by tree-reaped\r\n$/)
+})
+
+test('CLI: --pty works without a terminal, and is refused together with --stdin', async () => {
+  const ended = await cli(['run', '--pty', '--', 'sh', '-c', 'tty >/dev/null && stty size'])
+  expect([ended.code, textOf(ended)]).toEqual([0, '24 80\r\n'])
+  expect(await cli(['run', '--pty', '--stdin', '--', 'true'])).toMatchObject({ code: 64 })
+})
+
+test('L9, INV-13: the engine is killed: the kernel hangs the terminal up, and a stop ends what does not mind', async () => {
+  const place = join(tempDir(), 'place')
+  const script = 'trap "echo hung up >>$0.hup" HUP; trap "" TERM; echo $$ >$0; while :; do sleep 0.1; done'
+  const engine = start(['run', '--pty', '--id', 'it', '--', 'sh', '-c', script, place])
+  const textIn = (path: string): string | undefined =>
+    existsSync(path) ? readFileSync(path, 'utf8').trim() || undefined : undefined
+  const pid = Number(await until('it is up', () => textIn(place)))
+  const command = identityOf(pid)
+  onTestFinished(() => {
+    if (command !== undefined && isAlive(command)) process.kill(pid, 'SIGKILL')
+  })
+  engine.kill('SIGKILL')
+  await engine.ended
+  expect(await until('it was hung up', () => textIn(`${place}.hup`))).toBe('hung up')
+  expect(command !== undefined && isAlive(command)).toBe(true)
+  const stop = await cli(['stop', 'it'])
+  expect([stop.code, command !== undefined && isAlive(command)]).toEqual([0, false])
 })

@@ -1,42 +1,13 @@
 /** Every hostile program, stopped: an independent reader of /proc must agree with every receipt. */
 import { describe, expect, it } from 'vitest'
-import type { Engine, StopReceipt } from '../../src/index.js'
 import { catalogue } from '../fixtures/catalogue.js'
-import type { Fixture } from '../fixtures/catalogue.js'
-import { openTestEngine, startFixture } from '../support/engine.js'
-import type { StartedFixture } from '../support/engine.js'
+import { openTestEngine } from '../support/engine.js'
+import { endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
-import { waitFor } from '../support/wait-for.js'
 
 /** How often each program is stopped with both cores busy. CI asks for 20. */
 const REPEATS = Number(process.env['RUNWARDEN_REPEATS'] ?? 2)
 const AT_ONCE = 10
-
-/** Group and marks cannot see a process that lifted its limit and scrubbed its environment on purpose: docs/guarantees.md. */
-const isBeyondMarks = ({ name }: Fixture): boolean => name === 'mark-shedding-daemon'
-
-const stopWhenReady = async (engine: Engine, fixture: Fixture): Promise<[StartedFixture, StopReceipt]> => {
-  const started = await startFixture(engine, fixture.name)
-  // Where the leader ends by itself, the stop comes after that: what it left behind is being swept.
-  const isUp = (): boolean =>
-    fixture.leaderEnd === 'stays' ? started.isReady() : started.run.state.isSettled
-  await waitFor(isUp, { deadlineMs: 60_000, what: `${fixture.name} is up` })
-  return [started, await started.run.cancel({ timeoutMs: 60_000 })]
-}
-
-/** The receipt's word against the machine. */
-const expectTruth = (fixture: Fixture, started: StartedFixture, receipt: StopReceipt): void => {
-  const left = started.alive()
-  const [line] = receipt.runs
-  const saysGone = line?.status === 'confirmed' || line?.status === 'already-terminal'
-  expect(saysGone, JSON.stringify(receipt)).toBe(true)
-  if (isBeyondMarks(fixture)) expect(left.length).toBeLessThanOrEqual(1)
-  else expect(left, `${fixture.name}: said ${String(line?.status)}`).toEqual([])
-}
-
-const endBeyondMarks = (fixture: Fixture, started: StartedFixture): void => {
-  if (isBeyondMarks(fixture)) for (const { pid } of started.alive()) process.kill(pid, 'SIGKILL')
-}
 
 describe('hostile programs, one at a time', () => {
   it.each(catalogue.map((fixture) => [fixture.name, fixture] as const))(

@@ -146,6 +146,10 @@ export class SimulatedExecution implements Execution {
     this.isInputEnded = true
   }
 
+  resize(): boolean {
+    return false
+  }
+
   scan(): Promise<readonly TreeMember[]> {
     if (!this.isReadable) return Promise.reject(new RunwardenError('unreadable', 'the table cannot be read'))
     return Promise.resolve(
@@ -184,6 +188,7 @@ export class SimulatedExecution implements Execution {
 export class SimulatedProcesses implements ProcessPort {
   readonly self: ProcessIdentity
   readonly containment = 'group+marks'
+  readonly terminalProblem = null
   /** In the order in which they were launched. */
   readonly executions: SimulatedExecution[]
   /** How what is launched from now on behaves. */

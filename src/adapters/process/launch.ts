@@ -5,24 +5,20 @@
  * Errors: a `LaunchError` that names the command and the cause (L1).
  */
 import { statSync } from 'node:fs'
-import type { Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { execa } from 'execa'
-import type { ExitStatus, LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
+import { COOKIE_VARIABLE, cookiesOf } from '../../actors/ports.js'
+import type { ExitStatus, LaunchSpec, ProcessIdentity, TerminalSpec } from '../../actors/ports.js'
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
-import { COOKIE_VARIABLE } from './proc-table.js'
+import { programProblem } from './program.js'
+import { joinPipes } from './stdio.js'
+import type { ChildStdio } from './stdio.js'
+import { onTerminal, openTerminal } from './terminal.js'
 
-export interface LaunchedProcess {
+export interface LaunchedProcess extends ChildStdio {
   readonly identity: ProcessIdentity
   readonly exited: Promise<ExitStatus>
-  readonly drained: Promise<void>
-  readonly stdin: NodeJS.WritableStream | null
-  onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
-  cutOutput(): boolean
-  letGo(): void
 }
 
 /** There is no process. `code` is the system's: `ENOENT`, `EACCES`, `E2BIG`. */
@@ -43,6 +39,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is not a folder',
   EAGAIN: 'the system has no room for another process',
   EMFILE: 'this process has too many open files',
+  ENOSPC: 'the system has no terminal left',
 }
 
 const cwdProblem = (cwd: string): string | null => {
@@ -63,15 +60,17 @@ const toLaunchError = (spec: LaunchSpec, error: unknown): LaunchError => {
   )
 }
 
-const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => {
-  const inherited = spec.env[COOKIE_VARIABLE]
-  const cookie = spec.marks.cookie
-  return { ...spec.env, [COOKIE_VARIABLE]: inherited === undefined ? cookie : `${inherited}:${cookie}` }
-}
+const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => ({
+  ...spec.env,
+  ...(spec.terminal === undefined ? {} : { TERM: spec.terminal.name }),
+  [COOKIE_VARIABLE]: cookiesOf(spec),
+})
 
-const spawn = (spec: LaunchSpec) => {
-  const [program = '', ...args] = spec.command
-  return execa(program, args, {
+/** How stdin, stdout and stderr are joined: by pipes, or all by one descriptor. */
+type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly [number, number, number]
+
+const spawn = ([program = '', ...args]: readonly string[], spec: LaunchSpec, stdio: Joints) =>
+  execa(program, args, {
     cwd: spec.cwd,
     env: environmentOf(spec),
     extendEnv: false,
@@ -79,21 +78,67 @@ const spawn = (spec: LaunchSpec) => {
     cleanup: false,
     buffer: false,
     reject: false,
-    stdin: spec.stdin === 'ignore' ? 'ignore' : 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    // execa hands a descriptor on to Node, and its types know only the first three.
+    stdio: stdio as readonly ['pipe', 'pipe', 'pipe'],
     encoding: 'buffer',
     windowsHide: true,
   })
+
+interface Started {
+  readonly child: ReturnType<typeof spawn>
+  /** Called when there is a process. */
+  readonly join: () => ChildStdio
+  /** Called when there is none. */
+  readonly giveUp: () => void
 }
 
-const feed = (spec: LaunchSpec, stdin: NodeJS.WritableStream | null): void => {
-  // L5: an agent that ends without reading its input is not our fault and not our crash.
-  stdin?.on('error', () => undefined)
-  if (stdin === null || typeof spec.stdin === 'string') return
-  const source =
-    spec.stdin instanceof Readable ? spec.stdin : Readable.from([spec.stdin.text], { objectMode: false })
-  pipeline(source, stdin).catch(() => undefined)
+const spawnOnPipes = (spec: LaunchSpec): Started => {
+  const child = spawn(spec.command, spec, [spec.stdin === 'ignore' ? 'ignore' : 'pipe', 'pipe', 'pipe'])
+  return {
+    child,
+    join: () => joinPipes({ stdin: child.stdin, stdout: child.stdout, stderr: child.stderr }, spec.stdin),
+    giveUp: () => undefined,
+  }
+}
+
+const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started => {
+  const terminal = openTerminal(terminalSpec)
+  const { peer } = terminal
+  try {
+    const child = spawn(onTerminal(spec.command), spec, [peer, peer, peer])
+    return {
+      child,
+      join: () => terminal.join(),
+      giveUp: () => {
+        terminal.close()
+      },
+    }
+  } catch (error) {
+    terminal.close()
+    throw error
+  } finally {
+    terminal.closePeer()
+  }
+}
+
+/** What can be known before the spawn; the rest is told by it. */
+export const assertLaunchable = (spec: LaunchSpec): void => {
+  const [program = ''] = spec.command
+  const problem = cwdProblem(spec.cwd)
+  if (problem !== null) throw new LaunchError('ENOENT', `cannot launch ${program}: ${problem}`)
+  // Where a shell execs the program, the spawn does not fail with it.
+  const isExecedByShell = spec.terminal !== undefined || spec.pane !== undefined
+  const code = isExecedByShell ? programProblem(program, spec) : null
+  if (code !== null) throw toLaunchError(spec, new LaunchError(code, code))
+}
+
+/** L1: whatever could not be had for it, the error names the command. */
+const naming = <T>(spec: LaunchSpec, start: () => T): T => {
+  try {
+    return start()
+  } catch (error) {
+    throw toLaunchError(spec, error)
+  }
 }
 
 const READ_TURNS = 8
@@ -109,54 +154,36 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
 }
 
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
-  const problem = cwdProblem(spec.cwd)
-  if (problem !== null)
-    throw new LaunchError('ENOENT', `cannot launch ${String(spec.command[0])}: ${problem}`)
+  assertLaunchable(spec)
+  const start = (): Started =>
+    spec.terminal === undefined ? spawnOnPipes(spec) : spawnOnTerminal(spec, spec.terminal)
   const { limit } = spec.marks
   const kernel = libc()
-  const child =
-    limit === null || kernel === null ? spawn(spec) : kernel.withLimitMark(limit, () => spawn(spec)).result
-  const { pid, stdout, stderr, stdin } = child
+  const { child, join, giveUp } = naming(spec, () =>
+    limit === null || kernel === null ? start() : kernel.withLimitMark(limit, start).result,
+  )
   // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
-  const identity = pid === undefined ? null : identify(pid)
-  if (identity === null) throw toLaunchError(spec, (await child).cause)
-  const streams = [
-    ['stdout', stdout],
-    ['stderr', stderr],
-  ] as const
-  const drained = Promise.all(
-    streams.map(([, stream]) => new Promise<void>((resolve) => stream.once('close', resolve))),
-  ).then(() => undefined)
+  const identity = child.pid === undefined ? null : identify(child.pid)
+  if (identity === null) {
+    giveUp()
+    throw toLaunchError(spec, (await child).cause)
+  }
+  const stdio = join()
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (exitCode, signal) => {
-      void untilRead(drained).then(() => {
+      void untilRead(stdio.drained).then(() => {
         resolve({ exitCode, signal })
       })
     })
   })
   child.catch(() => undefined)
-  feed(spec, stdin)
-  for (const [, stream] of streams) stream.on('error', () => undefined)
   return {
+    ...stdio,
     identity,
     exited,
-    drained,
-    stdin,
-    onOutput: (receive) => {
-      for (const [name, stream] of streams)
-        stream.on('data', (chunk: Buffer) => {
-          receive(name, chunk)
-        })
-    },
-    cutOutput: () => {
-      const open = streams.filter(([, stream]) => !stream.closed)
-      for (const [, stream] of open) stream.destroy()
-      stdin?.destroy()
-      return open.length > 0
-    },
     letGo: () => {
       child.unref()
-      for (const pipe of [stdin, stdout, stderr]) (pipe as Partial<Socket> | null)?.unref?.()
+      stdio.letGo()
     },
   }
 }

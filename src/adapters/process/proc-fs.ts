@@ -14,6 +14,8 @@ export interface ProcStat {
   readonly parent: number
   readonly group: number
   readonly session: number
+  /** The group that has its terminal, or -1. */
+  readonly foreground: number
   readonly cpuTicks: number
   readonly threads: number
   readonly startTicks: number
@@ -55,6 +57,7 @@ export const parseStat = (text: string): ProcStat => {
     parent: field(4),
     group: field(5),
     session: field(6),
+    foreground: field(8),
     cpuTicks: field(14) + field(15),
     threads: field(20),
     startTicks: field(22),

@@ -6,12 +6,10 @@
  * that lived at that listing was missed, however fast it forks (C3). A listing alone proves nothing: by the time a short-lived process
  * is examined, it may have been replaced by a child that the listing does not name.
  */
+import { COOKIE_VARIABLE } from '../../actors/ports.js'
 import { RunwardenError, messageOf } from '../../errors.js'
 import { isAlive, isStillThere, listPids, readEnvironment, readLimitMark, readStat } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
-
-/** Holds the cookies of all executions a process descends from, `:` between them. */
-export const COOKIE_VARIABLE = 'RUNWARDEN_COOKIE'
 
 /** A process younger than this may not have reached its `exec` yet: what it shows of its environment can change. */
 const SETTLED_AFTER_TICKS = 100

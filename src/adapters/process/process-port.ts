@@ -1,10 +1,12 @@
 /**
  * The process port on this machine: launches, adopts and looks up executions.
  *
- * Owns: the choice of containment, and the marks of each execution. `cgroup` and `pane` are declared and not offered yet.
+ * Owns: the choice of containment, and the marks of each execution. `cgroup` is declared and not offered yet; panes are brought in
+ *   by the surface adapter.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import type { PaneProcessPort } from '../../actors/pane.ports.js'
 import type {
   Containment,
   Execution,
@@ -12,15 +14,16 @@ import type {
   ExecutionRecord,
   LaunchSpec,
   ProcessIdentity,
-  ProcessPort,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
-import { launch } from './launch.js'
+import { claim, isForeground } from './claim.js'
+import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { signalMembers } from './signal.js'
+import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
 const MS_PER_TICK = 10
@@ -46,22 +49,9 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     isOwnChild: true,
   })
   return {
-    identity: launched.identity,
+    ...launched,
     containment: tier.containment,
     isOwnChild: true,
-    exited: launched.exited,
-    onOutput: (receive) => {
-      launched.onOutput(receive)
-    },
-    drained: launched.drained,
-    cutOutput: () => launched.cutOutput(),
-    letGo: () => {
-      launched.letGo()
-    },
-    writeInput: (chunk) => launched.stdin?.writable === true && (launched.stdin.write(chunk), true),
-    endInput: () => {
-      launched.stdin?.end()
-    },
     scan: async () => tree.membersIn(await tier.table.look()),
     signal: signalMembers,
     emptyEvidence: 'tree-reaped',
@@ -84,12 +74,22 @@ const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' 
   return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
 }
 
+/** A pane that was made for the run and goes with it: whatever is in its session is the run's. */
+const hostOf = ({ pane }: ExecutionRecord): ProcessIdentity | undefined =>
+  pane?.isRetained === false ? pane.place?.shell : undefined
+
 const adoptedExecution = (
   tier: Tier,
   record: ExecutionRecord,
   identity: ProcessIdentity | null,
 ): Execution => {
-  const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
+  const tree = new Tree({
+    leader: identity,
+    marks: record.marks,
+    usesMarks: true,
+    isOwnChild: false,
+    host: hostOf(record),
+  })
   const place = judge(identity)
   return {
     identity,
@@ -102,6 +102,7 @@ const adoptedExecution = (
     letGo: () => undefined,
     writeInput: () => false,
     endInput: () => undefined,
+    resize: () => false,
     scan: async () => {
       if (place === 'gone') return []
       if (place === 'here') return tree.membersIn(await tier.table.look())
@@ -115,7 +116,7 @@ const adoptedExecution = (
   }
 }
 
-export const createProcessPort = (containment: 'group+marks' | 'group'): ProcessPort => {
+export const createProcessPort = (containment: 'group+marks' | 'group'): PaneProcessPort => {
   if (!existsSync('/proc/self/stat')) {
     throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
   }
@@ -125,6 +126,7 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): Process
   return {
     self,
     containment,
+    terminalProblem: terminalProblem(),
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
@@ -132,6 +134,12 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): Process
     launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
+    assertLaunchable: (spec) => {
+      assertLaunchable(spec)
+    },
+    claim,
+    identify,
+    isForeground,
     lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),
     usage: (identity) => {
       const stat = readStat(identity.pid)

@@ -20,6 +20,8 @@ export interface TreeOptions {
   readonly usesMarks: boolean
   /** Whether this process launched the leader, so that its group was its own when the tree began. */
   readonly isOwnChild: boolean
+  /** Who leads a session that was made for the execution, without being of it: a pane's shell. */
+  readonly host?: ProcessIdentity | undefined
 }
 
 /** Oldest first: a child is never older than its parent. Within one tick the ids go up, but where they begin anew. */
@@ -40,9 +42,12 @@ export class Tree {
     const oldest = this.#options.leader?.startTicks ?? 0
     const candidates = table.alive.filter(({ startTicks }) => startTicks >= oldest)
     const isGroupOurs = this.#isGroupOurs(table)
+    const { host } = this.#options
+    // INV-14: a session's number is its leader's; it proves something while that one is there.
+    const isHosted = host !== undefined && table.find(host.pid)?.startTicks === host.startTicks
     const members = new Map<number, ProcStat>()
     for (const stat of candidates) {
-      if (this.#isMember(stat, isGroupOurs, table)) members.set(stat.pid, stat)
+      if (this.#isMember(stat, isGroupOurs, isHosted, table)) members.set(stat.pid, stat)
     }
     this.#addDescendants(members, candidates)
     const found = [...members.values()].sort(byAge)
@@ -57,10 +62,11 @@ export class Tree {
     })
   }
 
-  #isMember(stat: ProcStat, isGroupOurs: boolean, table: ProcSnapshot): boolean {
-    const { leader, marks, usesMarks } = this.#options
+  #isMember(stat: ProcStat, isGroupOurs: boolean, isHosted: boolean, table: ProcSnapshot): boolean {
+    const { leader, marks, usesMarks, host } = this.#options
     if (this.#known.has(keyOf(stat))) return true
     if (leader !== null && keyOf(stat) === keyOf(leader)) return true
+    if (isHosted && stat.pid !== host?.pid && stat.session === host?.pid) return true
     if (isGroupOurs && (stat.group === leader?.pid || stat.session === leader?.pid)) return true
     return usesMarks && table.bearsMark(stat, marks)
   }

@@ -43,6 +43,7 @@ export const writeTimers = async (tx: Tx, write: ActorWrite): Promise<void> => {
 const executionColumns = (row: ExecutionRow) => ({
   ...(row.marks === undefined ? {} : { cookie: row.marks.cookie, limit_mark: row.marks.limit }),
   ...(row.containment === undefined ? {} : { containment: row.containment }),
+  ...(row.pane === undefined ? {} : { surface: JSON.stringify(row.pane) }),
   ...(row.logPath === undefined ? {} : { log_path: row.logPath }),
   ...(row.identity === undefined
     ? {}

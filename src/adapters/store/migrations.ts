@@ -5,7 +5,7 @@
 import type { Kysely, Migration } from 'kysely'
 import { isPostgres } from './dialect.js'
 
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 4
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
@@ -34,6 +34,16 @@ const createIndex = async (db: Kysely<unknown>, table: string, columns: readonly
     .createIndex(`${table}_by_${columns.join('_')}`)
     .on(table)
     .columns([...columns])
+    .execute()
+}
+
+/** What older versions of the library look at before they use a store. */
+const setVersion = async (db: Kysely<unknown>, version: number): Promise<void> => {
+  await db
+    .withTables<{ runwarden_meta: { name: string; value: string } }>()
+    .updateTable('runwarden_meta')
+    .set({ value: String(version) })
+    .where('name', '=', 'schema-version')
     .execute()
 }
 
@@ -223,11 +233,7 @@ const jobs: Migration = {
       runwarden_meta: { name: string; value: string }
     }>()
     await tables.insertInto('runwarden_queue').values({ name: 'jobs', rev: 0 }).execute()
-    await tables
-      .updateTable('runwarden_meta')
-      .set({ value: '2' })
-      .where('name', '=', 'schema-version')
-      .execute()
+    await setVersion(db, 2)
     // The first finds what is next, passing over full projects and accounts in the index alone; the second lists.
     await createIndex(db, 'runwarden_job', ['state', 'place', 'id', 'project', 'account'])
     await createIndex(db, 'runwarden_job', ['ended_at', 'place', 'id'])
@@ -247,12 +253,15 @@ const delivery: Migration = {
       await db.schema.alterTable(table).addColumn(column, 'text').execute()
     }
     await createIndex(db, 'runwarden_run', ['parent'])
-    await db
-      .withTables<{ runwarden_meta: { name: string; value: string } }>()
-      .updateTable('runwarden_meta')
-      .set({ value: '3' })
-      .where('name', '=', 'schema-version')
-      .execute()
+    await setVersion(db, 3)
+  },
+}
+
+/** Where the process of an execution shows itself. */
+const surface: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.alterTable('runwarden_execution').addColumn('surface', 'text').execute()
+    await setVersion(db, 4)
   },
 }
 
@@ -261,4 +270,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
   runwarden_0002_jobs: jobs,
   runwarden_0003_delivery: delivery,
+  runwarden_0004_surface: surface,
 }

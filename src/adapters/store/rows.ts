@@ -1,5 +1,5 @@
 /** From the tables' rows to what the actors read. Pure. */
-import type { Containment } from '../../actors/ports.js'
+import type { Containment, PaneRecord } from '../../actors/ports.js'
 import type { EvidenceKind, ExecutionRow, StoredRun, Survivor } from '../../actors/store.ports.js'
 import type { ExecutionTable, RunTable } from './schema.js'
 
@@ -47,6 +47,7 @@ export const toExecution = (row: ExecutionTable): ExecutionRow & { readonly runI
   attempt: row.attempt,
   marks: { cookie: row.cookie, limit: row.limit_mark },
   containment: row.containment as Containment,
+  ...(row.surface === null ? {} : { pane: parse<PaneRecord>(row.surface) }),
   logPath: row.log_path,
   requestedAt: row.requested_at,
   ...(row.pid === null || row.start_ticks === null || row.boot_id === null || row.pid_namespace === null

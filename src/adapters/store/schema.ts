@@ -67,6 +67,8 @@ export interface ExecutionTable {
   cookie: string
   limit_mark: number | null
   containment: string
+  /** The pane it lives in, as JSON. */
+  surface: string | null
   log_path: string | null
   pid: number | null
   start_ticks: number | null

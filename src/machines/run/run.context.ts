@@ -62,6 +62,8 @@ export type LimitName = 'timeoutMs' | 'maxOutputBytes'
 export interface ExitStatus {
   readonly exitCode: number | null
   readonly signal: string | null
+  /** What is known instead, where nobody saw how it ended. */
+  readonly detail?: string
 }
 
 export type EvidenceKind = 'cgroup-empty' | 'tree-reaped' | 'identity-gone' | 'pane-absent' | 'never-launched'

@@ -20,7 +20,13 @@ export type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 export const as = <T extends RunEvent['type']>(event: RunEvent): EventOf<T> => event as EventOf<T>
 
 export const exitOf = (event: RunEvent): ExitStatus | null =>
-  event.type === 'process.exited' ? { exitCode: event.exitCode, signal: event.signal } : null
+  event.type === 'process.exited'
+    ? {
+        exitCode: event.exitCode,
+        signal: event.signal,
+        ...(event.detail === undefined ? {} : { detail: event.detail }),
+      }
+    : null
 
 export const isCurrentExecution = (context: RunContext, event: RunEvent): boolean =>
   'attempt' in event && event.attempt === context.executionAttempt

@@ -9,12 +9,12 @@ export const NEVER_STARTED_MESSAGE = 'Agent produced no output since start'
 export const limitReason = (limit: LimitName, max: number): string =>
   `limit ${limit} exceeded: more than ${String(max)} ${limit === 'timeoutMs' ? 'ms, frozen time left out' : 'bytes of output'}`
 
-export const describeExit = ({ exitCode, signal }: ExitStatus): string =>
+export const describeExit = ({ exitCode, signal, detail }: ExitStatus): string =>
   signal !== null
     ? `ended by signal ${signal}`
     : exitCode !== null
       ? `exited with code ${exitCode}`
-      : 'ended in a way that was not observed'
+      : (detail ?? 'ended in a way that was not observed')
 
 /** The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
