@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
+import { socketOf } from '../../src/adapters/surface/tmux.js'
 import { identityOf, isAlive } from './proc-reader.js'
 import { tempDir, waitFor } from './wait-for.js'
 
@@ -55,6 +56,7 @@ export function testTmux(): TestTmux {
       deadlineMs: 20_000,
       what: 'the tmux server is gone',
     })
+    rmSync(socketOf({ socketName }), { force: true })
   })
   return {
     socketName,
