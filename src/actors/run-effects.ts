@@ -6,7 +6,6 @@
 import { messageOf } from '../errors.js'
 import type { RunPolicy } from '../machines/run/run.context.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
-import type { AnyEventObject } from 'xstate'
 import type { Deliveries } from './deliveries.js'
 import type { FailedAttempt } from './fallback.js'
 import type { LaunchSpec, LogPort, PaneRecord, ProcessPort, Protocol } from './ports.js'
