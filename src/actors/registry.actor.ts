@@ -53,6 +53,8 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   readonly #calls = new Map<string, StopCall>()
   readonly #served = new Set<string>()
   #closing: Promise<readonly string[]> | null = null
+  /** Draining without a record of it. */
+  #isDraining = false
   #onClosed: (left: readonly string[]) => void = () => undefined
 
   constructor(options: RegistryOptions, host: HostServices) {
@@ -240,27 +242,50 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     if (this.#durable.current === null) return Promise.resolve([])
     this.#closing ??= new Promise((resolve) => {
       this.#onClosed = resolve
-      void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs })
+      void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs }).then((posted) => {
+        if (posted !== 'applied') this.#closeUnrecorded(policy, deadlineMs)
+      })
     })
     return this.#closing
+  }
+
+  /** O10: a closing that cannot be on record ends the runs all the same, by the same deadline. */
+  #closeUnrecorded(policy: ClosePolicy, deadlineMs: number): void {
+    this.#host.logger.error({}, 'the closing of the engine could not be recorded')
+    this.#isDraining = true
+    const cancel = this.#host.clock.after(deadlineMs, () => {
+      this.#empty()
+    })
+    void this.#closing?.then(cancel)
+    this.#stopAll(policy)
   }
 
   #stopAll(mode: ClosePolicy): void {
     const runIds = [...this.runs.keys()]
     if (mode !== 'leave' && runIds.length > 0) {
       const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
-      void this.stop({ runIds }, { ...request, timeoutMs: undefined })
+      this.stop({ runIds }, { ...request, timeoutMs: undefined }).catch((error: unknown) => {
+        this.#host.logger.error(
+          { error: messageOf(error) },
+          'the runs of a closing engine could not be stopped',
+        )
+      })
     }
     if (mode === 'leave') this.#empty()
     else this.#closeWhenEmpty()
   }
 
   #closeWhenEmpty(): void {
-    if (this.#closing !== null && this.state.value === 'draining' && this.runs.size === 0) this.#empty()
+    const isDraining = this.#isDraining || this.state.value === 'draining'
+    if (this.#closing !== null && isDraining && this.runs.size === 0) this.#empty()
   }
 
   #empty(): void {
-    void this.#durable.post({ type: 'registry.emptied', left: [...this.runs.keys()] })
+    const left = [...this.runs.keys()]
+    // Answered by what is recorded (`committed`), and all the same where nothing can be.
+    void this.#durable.post({ type: 'registry.emptied', left }).then(() => {
+      this.#onClosed(left)
+    })
   }
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────
