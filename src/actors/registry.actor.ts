@@ -1,8 +1,8 @@
 /**
  * The registry actor: the single stop authority of one engine (INV-2).
  *
- * Owns: which runs this engine holds, the admission of launches, the fences, the stop calls, and closing.
- * Does not own: how a run ends (its chart and its process actor), nor the runs of other engines (elsewhere.ts).
+ * Owns: which runs this engine holds, the admission of launches, the fences, the stop calls.
+ * Does not own: how a run ends (its chart and its process actor), closing (closing.ts), nor the runs of other engines (elsewhere.ts).
  * Messages in: start, stop, close; orders that other engines filed in the store.
  * Messages out: intents to runs.
  * Invariants: INV-2, INV-4 (closing names what is left), INV-7, INV-11 (every answer has a deadline), K14–K18.
@@ -17,6 +17,7 @@ import {
 import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
 import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
 import { AuthorityRole } from './authority-role.js'
+import { Closing } from './closing.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Transition } from './actor-role.js'
 import { endRun } from './ending.js'
@@ -52,16 +53,19 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   /** Calls from their first tick on: their fences hold before they are on record (K17). */
   readonly #calls = new Map<string, StopCall>()
   readonly #served = new Set<string>()
-  #closing: Promise<readonly string[]> | null = null
-  /** Draining without a record of it. */
-  #isDraining = false
-  #onClosed: (left: readonly string[]) => void = () => undefined
+  readonly #closing: Closing
 
   constructor(options: RegistryOptions, host: HostServices) {
     super()
     this.#options = options
     this.#host = host
     this.#durable = new DurableActor(options.engine.id, this, host)
+    this.#closing = new Closing(host, {
+      runs: this.runs,
+      post: (event) => this.#durable.post(event),
+      isDraining: () => this.state.value === 'draining',
+      stop: (runIds, request) => this.stop({ runIds }, request),
+    })
   }
 
   get state(): { readonly value: string; readonly context: RegistryContext } {
@@ -84,7 +88,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     const isFencedNow = [...this.#calls.values()].some(
       ({ input }) => input.isFenced && isInScope(input.scope, run),
     )
-    const verdict = this.#closing === null ? admits(this.state, run) : 'engine-closing'
+    const verdict = this.#closing.isBegun ? 'engine-closing' : admits(this.state, run)
     if (verdict === 'engine-closing') {
       throw new RunwardenError(
         'engine-closing',
@@ -106,7 +110,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   letGo(run: RunActor): void {
     if (this.runs.get(run.id) === run) this.runs.delete(run.id)
-    this.#closeWhenEmpty()
+    this.#closing.whenEmpty()
   }
 
   /** Each attempt asks again: what was admitted before may be fenced now (INV-7). */
@@ -240,52 +244,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   close(policy: ClosePolicy, deadlineMs: number): Promise<readonly string[]> {
     // S2: what the store did not even take on record holds nothing.
     if (this.#durable.current === null) return Promise.resolve([])
-    this.#closing ??= new Promise((resolve) => {
-      this.#onClosed = resolve
-      void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs }).then((posted) => {
-        if (posted !== 'applied') this.#closeUnrecorded(policy, deadlineMs)
-      })
-    })
-    return this.#closing
-  }
-
-  /** O10: a closing that cannot be on record ends the runs all the same, by the same deadline. */
-  #closeUnrecorded(policy: ClosePolicy, deadlineMs: number): void {
-    this.#host.logger.error({}, 'the closing of the engine could not be recorded')
-    this.#isDraining = true
-    const cancel = this.#host.clock.after(deadlineMs, () => {
-      this.#empty()
-    })
-    void this.#closing?.then(cancel)
-    this.#stopAll(policy)
-  }
-
-  #stopAll(mode: ClosePolicy): void {
-    const runIds = [...this.runs.keys()]
-    if (mode !== 'leave' && runIds.length > 0) {
-      const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
-      this.stop({ runIds }, { ...request, timeoutMs: undefined }).catch((error: unknown) => {
-        this.#host.logger.error(
-          { error: messageOf(error) },
-          'the runs of a closing engine could not be stopped',
-        )
-      })
-    }
-    if (mode === 'leave') this.#empty()
-    else this.#closeWhenEmpty()
-  }
-
-  #closeWhenEmpty(): void {
-    const isDraining = this.#isDraining || this.state.value === 'draining'
-    if (this.#closing !== null && isDraining && this.runs.size === 0) this.#empty()
-  }
-
-  #empty(): void {
-    const left = [...this.runs.keys()]
-    // Answered by what is recorded (`committed`), and all the same where nothing can be.
-    void this.#durable.post({ type: 'registry.emptied', left }).then(() => {
-      this.#onClosed(left)
-    })
+    return this.#closing.begin(policy, deadlineMs)
   }
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────
@@ -306,10 +265,10 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   committed({ after, effects }: Transition): void {
     for (const { type, params } of effects) {
-      if (type === 'runs.stop') this.#stopAll((params as { mode: ClosePolicy }).mode)
-      if (type === 'runs.name-survivors') this.#empty()
+      if (type === 'runs.stop') this.#closing.stopAll((params as { mode: ClosePolicy }).mode)
+      if (type === 'runs.name-survivors') this.#closing.empty()
     }
-    if (after.value === 'closed') this.#onClosed((after.context as RegistryContext).left)
+    if (after.value === 'closed') this.#closing.answer((after.context as RegistryContext).left)
   }
 
   faulted(error: unknown): void {
