@@ -335,6 +335,7 @@ export class Engine {
 
   /**
    * Ends the engine: nothing is launched any more, its runs are ended or left, and what is not confirmed at the deadline is named (O10).
+   * Rejects for an option only: what fails on the way is logged, and the rest is done.
    * Repeated calls join the first.
    */
   async close(options: CloseOptions = {}): Promise<{ readonly left: readonly string[] }> {
@@ -349,21 +350,42 @@ export class Engine {
 
   async #close(runs: ClosePolicy, deadlineMs: number): Promise<{ readonly left: readonly string[] }> {
     const { host } = this.#parts
-    this.presence.close()
-    const left = await this.#registry.close(runs, deadlineMs)
+    const graceMs = host.commitDeadlineMs
+    // O10: what fails on the way is logged, and holds up nothing behind it. The first two are in force before the first wait (P1).
+    const step = async (what: string, act: () => unknown): Promise<void> => {
+      try {
+        await act()
+      } catch (error) {
+        host.logger.error({ step: what, error: messageOf(error) }, 'a step of closing failed')
+      }
+    }
+    let left: readonly string[] | null = null
+    await Promise.all([
+      step('presence', () => {
+        this.presence.close()
+      }),
+      step('registry', async () => {
+        left = await this.#registry.close(runs, deadlineMs)
+      }),
+    ])
+    left ??= [...this.#registry.runs.keys()]
     this.#isOver = true
     // What joined the closing has its answer, and that is on record.
     if (left.length === 0)
-      await inTime(host.clock, Promise.allSettled(this.#stops), host.commitDeadlineMs).catch(() => undefined)
+      await inTime(host.clock, Promise.allSettled(this.#stops), graceMs).catch(() => undefined)
     // O10: nobody would ever continue a run that is left frozen.
-    await thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: host.commitDeadlineMs })
+    await step('thaw', () => thawAll(this.#registry.runs.values(), { clock: host.clock, timeoutMs: graceMs }))
     this.#cancelHeartbeat()
     // Runs that are left owe answers that will not come.
-    await this.#filed.close(left.length > 0 ? 0 : host.commitDeadlineMs)
-    for (const run of this.#registry.runs.values()) run.leave()
-    await host.commits.close(host.commitDeadlineMs, async () => {
-      host.spool?.discard()
-      await host.store.close()
+    await step('filed orders', () => this.#filed.close(left?.length === 0 ? graceMs : 0))
+    for (const run of this.#registry.runs.values()) {
+      await step(`run ${run.id}`, () => {
+        run.leave()
+      })
+    }
+    await host.commits.close(graceMs, async () => {
+      await step('spool', () => host.spool?.discard())
+      await step('store', () => host.store.close())
     })
     return { left }
   }

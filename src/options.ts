@@ -1,6 +1,7 @@
 /** Every option at the door but those of a run: its shape, its default. The schemas are the public types. */
 import * as v from 'valibot'
 import { isPostgresUrl } from './adapters/store/postgres-url.js'
+import type { PresenceSource } from './presence-source.js'
 import { bytes, ms, name, noNul, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
@@ -141,6 +142,14 @@ export type PauseOptions = v.InferInput<typeof pauseOptionsSchema>
 export const presenceSourceOptionsSchema = v.strictObject({
   /** How long nobody must be there before runs go on. Default 30 000 ms. */
   idleAfterMs: v.optional(ms, 30_000),
+})
+
+const isPresenceSource = (value: unknown): boolean =>
+  typeof value === 'function' ||
+  (typeof value === 'object' && value !== null && Symbol.asyncIterator in value)
+
+export const presenceSourceSchema = v.strictObject({
+  source: v.custom<PresenceSource>(isPresenceSource, 'must be a function or an async iterable'),
 })
 
 export type PresenceSourceOptions = v.InferInput<typeof presenceSourceOptionsSchema>

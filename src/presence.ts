@@ -11,7 +11,7 @@ import type { PauseAnswer } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
 import { RunwardenError, codeOf, messageOf } from './errors.js'
 import { parseOptions } from './option-types.js'
-import { presenceSourceOptionsSchema } from './options.js'
+import { presenceSourceOptionsSchema, presenceSourceSchema } from './options.js'
 import type { PresenceSourceOptions } from './options.js'
 import { followSource } from './presence-source.js'
 import type { PresenceSource } from './presence-source.js'
@@ -79,12 +79,14 @@ export class Presence {
 
   /**
    * Follows a host that reports: in use counts at once, idle once it has lasted `idleAfterMs` (30 000), so that a person who pauses to
-   * think does not start everything. A source that ends or fails has nobody to report: it counts as idle.
+   * think does not start everything. A source that ends or fails has nobody to report: it counts as idle. What it throws, now or when it
+   * is told to stop, is logged and goes no further (P19).
    *
-   * @returns the way to stop following; presence stays as it was reported last.
+   * @returns the way to stop following, which never throws; presence stays as it was reported last.
    * @throws `invalid-option`, `engine-closing`.
    */
   follow(source: PresenceSource, options: PresenceSourceOptions = {}): () => void {
+    parseOptions(presenceSourceSchema, { source }, 'presence.follow')
     const { idleAfterMs } = parseOptions(presenceSourceOptionsSchema, options, 'presence.follow')
     this.#assertOpen('follow')
     const { clock, logger } = this.#host
@@ -96,6 +98,9 @@ export class Presence {
       },
       failed: (error) => {
         logger.warn({ error: messageOf(error) }, 'a source of presence failed and counts as idle')
+      },
+      misbehaved: (error) => {
+        logger.warn({ error: messageOf(error) }, 'a source of presence misbehaved')
       },
     })
     const end = (): void => {

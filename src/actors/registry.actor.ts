@@ -1,8 +1,8 @@
 /**
  * The registry actor: the single stop authority of one engine (INV-2).
  *
- * Owns: which runs this engine holds, the admission of launches, the fences, the stop calls, and closing.
- * Does not own: how a run ends (its chart and its process actor), nor the runs of other engines (elsewhere.ts).
+ * Owns: which runs this engine holds, the admission of launches, the fences, the stop calls.
+ * Does not own: how a run ends (its chart and its process actor), closing (closing.ts), nor the runs of other engines (elsewhere.ts).
  * Messages in: start, stop, close; orders that other engines filed in the store.
  * Messages out: intents to runs.
  * Invariants: INV-2, INV-4 (closing names what is left), INV-7, INV-11 (every answer has a deadline), K14–K18.
@@ -17,10 +17,10 @@ import {
 import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
 import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
 import { AuthorityRole } from './authority-role.js'
+import { Closing } from './closing.js'
 import { DurableActor } from './durable-actor.js'
 import type { ActorRole, HostServices, Transition } from './actor-role.js'
 import { findParts, isPartOf, tellParts } from './cascade.js'
-import { closingOrder, hasNothingToWaitFor, leftOf } from './closing.js'
 import { endRun } from './ending.js'
 import type { FiledLine, KindRows } from './store.ports.js'
 import type { Elsewhere, RegistryOptions, RunIdentity, StopRequest } from './registry-contract.js'
@@ -55,14 +55,19 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   /** Calls from their first tick on: their fences hold before they are on record (K17). */
   readonly #calls = new Map<string, StopCall>()
   readonly #served = new Set<string>()
-  #closing: Promise<readonly string[]> | null = null
-  #onClosed: (left: readonly string[]) => void = () => undefined
+  readonly #closing: Closing
 
   constructor(options: RegistryOptions, host: HostServices) {
     super()
     this.#options = options
     this.#host = host
     this.#durable = new DurableActor(options.engine.id, this, host)
+    this.#closing = new Closing(host, {
+      runs: this.runs,
+      post: (event) => this.#durable.post(event),
+      isDraining: () => this.state.value === 'draining',
+      stop: (runIds, request) => this.stop({ runIds }, request),
+    })
   }
 
   get state(): { readonly value: string; readonly context: RegistryContext } {
@@ -85,7 +90,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     const isFencedNow = [...this.#calls.values()].some(
       ({ input }) => input.isFenced && isInScope(input.scope, run),
     )
-    const verdict = this.#closing === null ? admits(this.state, run) : 'engine-closing'
+    const verdict = this.#closing.isBegun ? 'engine-closing' : admits(this.state, run)
     if (verdict === 'engine-closing') {
       throw new RunwardenError(
         'engine-closing',
@@ -105,13 +110,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
       if (!call.isDispatched && isCovered) call.tell(run)
     }
     run.onTransition(() => {
-      this.#closeWhenEmpty()
+      this.#closing.whenEmpty()
     })
   }
 
   letGo(run: RunActor): void {
     if (this.runs.get(run.id) === run) this.runs.delete(run.id)
-    this.#closeWhenEmpty()
+    this.#closing.whenEmpty()
   }
 
   /** Each attempt asks again: what was admitted before may be fenced now (INV-7). */
@@ -243,27 +248,7 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   close(policy: ClosePolicy, deadlineMs: number): Promise<readonly string[]> {
     // S2: what the store did not even take on record holds nothing.
     if (this.#durable.current === null) return Promise.resolve([])
-    this.#closing ??= new Promise((resolve) => {
-      this.#onClosed = resolve
-      void this.#durable.post({ type: 'registry.close', runs: policy, deadlineMs })
-    })
-    return this.#closing
-  }
-
-  #stopAll(mode: ClosePolicy): void {
-    const { runIds, request } = closingOrder(this.runs, mode)
-    if (runIds.length > 0) void this.stop({ runIds }, request)
-    if (mode === 'leave') this.#empty()
-    else this.#closeWhenEmpty()
-  }
-
-  #closeWhenEmpty(): void {
-    if (this.#closing === null || this.state.value !== 'draining') return
-    if (hasNothingToWaitFor(this.runs)) this.#empty()
-  }
-
-  #empty(): void {
-    void this.#durable.post({ type: 'registry.emptied', left: leftOf(this.runs) })
+    return this.#closing.begin(policy, deadlineMs)
   }
 
   // ── the role ─────────────────────────────────────────────────────────────────────────────────
@@ -284,10 +269,10 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
 
   committed({ after, effects }: Transition): void {
     for (const { type, params } of effects) {
-      if (type === 'runs.stop') this.#stopAll((params as { mode: ClosePolicy }).mode)
-      if (type === 'runs.name-survivors') this.#empty()
+      if (type === 'runs.stop') this.#closing.stopAll((params as { mode: ClosePolicy }).mode)
+      if (type === 'runs.name-survivors') this.#closing.empty()
     }
-    if (after.value === 'closed') this.#onClosed((after.context as RegistryContext).left)
+    if (after.value === 'closed') this.#closing.answer((after.context as RegistryContext).left)
   }
 
   faulted(error: unknown): void {

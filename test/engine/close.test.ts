@@ -1,11 +1,14 @@
 /** Closing an engine: nothing hangs, nothing is forgotten. */
 import { spawn } from 'node:child_process'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { EventEmitter } from 'node:events'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createEngine, openRecords } from '../../src/index.js'
+import type { PresenceSource } from '../../src/presence-source.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { openBackdoor, testDatabase } from '../support/database.js'
 import { endTree } from '../support/end-tree.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import { openSimulatedEngine } from '../support/simulated-engine.js'
 import { waitFor } from '../support/wait-for.js'
 
 describe('close', () => {
@@ -86,6 +89,54 @@ describe('close', () => {
     const closing = [engine.close(), engine.close({ runs: 'cancel' })]
     await expect(engine.start({ command: ['true'] })).rejects.toMatchObject({ code: 'engine-closing' })
     expect(await Promise.all(closing)).toEqual([{ left: [] }, { left: [] }])
+  })
+
+  it('P19, O10: a source of presence that cannot be told to stop keeps no run alive, and no later close from its answer', async () => {
+    const warnings: string[] = []
+    const warn = (_: unknown, message: string): void => void warnings.push(message)
+    const logger = { debug: () => undefined, info: () => undefined, warn, error: warn }
+    const engine = await openTestEngine({ logger })
+    const started = await startFixture(engine, 'stubborn-agent')
+    await started.ready()
+    engine.presence.follow(() => () => {
+      throw new Error('the bus is gone')
+    })
+    engine.presence.follow((() => new EventEmitter()) as unknown as PresenceSource)
+    expect(await engine.close()).toEqual({ left: [] })
+    expect(await engine.close()).toEqual({ left: [] })
+    expect(started.alive()).toEqual([])
+    expect((await started.run.outcome).status).toBe('interrupted')
+    expect(warnings.filter((one) => one.includes('presence'))).toHaveLength(2)
+  })
+
+  it.each(['presence', 'store', 'record', 'end'] as const)(
+    'O10, F: when the step %s of closing fails, the others are done, the runs are ended and close says so',
+    async (step) => {
+      const { engine, clock, store, processes, errors, start, drive } = await openSimulatedEngine()
+      const run = await start({})
+      const fail = (): never => {
+        throw new Error('mine')
+      }
+      if (step === 'presence') vi.spyOn(engine.presence, 'close').mockImplementation(fail)
+      if (step === 'record') store.refused = 'registry.close'
+      if (step === 'end') store.refused = 'registry.emptied'
+      if (step === 'store') store.failsToClose = true
+      expect(await drive(engine.close())).toEqual({ left: [] })
+      expect(await drive(engine.close())).toEqual({ left: [] })
+      expect(processes.last.isAlive).toBe(false)
+      expect((await run.outcome).status).toBe('interrupted')
+      expect(errors.length).toBeGreaterThan(0)
+      // Not by waiting for the deadline.
+      expect(clock.monotonicMs()).toBeLessThan(15_000)
+    },
+  )
+
+  it('O10, INV-11: a closing that cannot be recorded names what is left at its deadline', async () => {
+    const { engine, store, processes, start, drive } = await openSimulatedEngine()
+    processes.behaviour = { diesOf: [] }
+    const run = await start({})
+    store.refused = 'registry.close'
+    expect(await drive(engine.close({ deadlineMs: 20_000 }))).toEqual({ left: [run.id] })
   })
 
   it('O10: await using closes, and the process of the host may end', async () => {

@@ -212,13 +212,15 @@ describe('a host that reports', () => {
     const clock = new ManualClock()
     const reports: boolean[] = []
     const failures: unknown[] = []
+    const faults: unknown[] = []
     const stop = followSource(source, {
       clock,
       idleAfterMs: 30_000,
       report: (isInUse) => reports.push(isInUse),
       failed: (error) => failures.push(error),
+      misbehaved: (error) => faults.push(error),
     })
-    return { clock, reports, failures, stop }
+    return { clock, reports, failures, faults, stop }
   }
 
   it('O16: a person who pauses to think starts nothing, and reports of idle in a row do not put it off', async () => {
@@ -257,5 +259,57 @@ describe('a host that reports', () => {
     }
     expect(thrown).toMatchObject({ reports: [false], failures: [{ message: 'no screen' }] })
     expect(brokenIterable).toMatchObject({ reports: [true, false], failures: [{ message: 'lost' }] })
+  })
+
+  it('P19, O16: whatever a source gives to unsubscribe with, stopping never throws, and its fault is told once', async () => {
+    const broken = (): never => {
+      throw new Error('the bus is gone')
+    }
+    const never = (): Promise<never> => new Promise(() => undefined)
+    const iterable = (end: unknown): unknown => ({
+      [Symbol.asyncIterator]: () => ({ next: never, return: end }),
+    })
+    const sources: [unknown, string | null][] = [
+      [() => new EventEmitter(), 'it returned no function to unsubscribe with'],
+      [() => () => broken(), 'the bus is gone'],
+      [() => () => Promise.reject(new Error('the bus is gone')), 'the bus is gone'],
+      [() => Promise.resolve(), 'it returned no function to unsubscribe with'],
+      [() => undefined, null],
+      [iterable(broken), 'the bus is gone'],
+      [iterable(() => 5), null],
+      [iterable(5), 'is not a function'],
+      [iterable(undefined), null],
+      [iterable(never), null],
+      [iterable(() => Promise.reject(new Error('the bus is gone'))), 'the bus is gone'],
+    ]
+    for (const [source, fault] of sources) {
+      const { stop, faults } = followed(source as PresenceSource)
+      stop()
+      stop()
+      await turns()
+      const told = fault === null ? [] : [{ message: expect.stringContaining(fault) as string }]
+      expect(faults).toMatchObject(told)
+    }
+  })
+
+  it('P19, O16: a report that is no boolean is not taken for one, and said so once', async () => {
+    let report: (isInUse: unknown) => void = () => undefined
+    const { clock, reports, faults } = followed((listener) => {
+      report = listener as typeof report
+      return undefined
+    })
+    for (const odd of ['yes', NaN, null, undefined, {}, 1, 0]) report(odd)
+    await clock.advance(60_000)
+    expect(reports).toEqual([])
+    expect(faults).toMatchObject([{ message: 'it reported a string, which is neither true nor false' }])
+  })
+
+  it('P19, O16: what is no source is refused at the door', async () => {
+    const engine = await openTestEngine()
+    for (const source of [5, null, undefined, {}, 'screen', Promise.resolve()]) {
+      expect(() => engine.presence.follow(source as PresenceSource)).toThrow(
+        /presence\.follow: option source must be a function or an async iterable, got/,
+      )
+    }
   })
 })

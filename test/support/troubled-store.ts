@@ -10,6 +10,8 @@ export interface TroubledStore extends StorePort {
   refused: string | null
   /** Of so many commits from now on the answer is lost: they are in, and fail. */
   answersToLose: number
+  /** It closes, and says that it did not. */
+  failsToClose: boolean
   /** Commits wait for the returned function to be called. */
   hold(): () => void
   /** Every committed batch, in order: `event` of each write. */
@@ -34,6 +36,7 @@ export async function openTroubledStore(database: string | StorePort = ':memory:
     trouble: null as (Error & { code?: string }) | null,
     refused: null as string | null,
     answersToLose: 0,
+    failsToClose: false,
     committed,
     hold: () => {
       let release = (): void => undefined
@@ -64,6 +67,7 @@ export async function openTroubledStore(database: string | StorePort = ':memory:
           throw unacceptable()
         }
         const result = await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+        if (name === 'close' && own.failsToClose) throw new Error('the disk is gone')
         if (name === 'commit' && own.answersToLose > 0) {
           own.answersToLose -= 1
           throw new CommitInDoubt(new Error('Connection terminated unexpectedly'))
