@@ -8,17 +8,17 @@ import { openTestList, openTestQueue } from './queue.js'
 const job = (id: string, extra: Partial<JobSpec> = {}): JobSpec => ({ id, command: ['true'], ...extra })
 
 /** Every call that takes the id of a job. */
-const byId: Readonly<Record<string, (queue: JobQueue, id: string) => Promise<unknown>>> = {
-  get: (queue, id) => queue.get(id),
-  history: (queue, id) => queue.history(id),
-  remove: (queue, id) => queue.remove(id),
-  drop: (queue, id) => queue.drop(id),
-  accept: (queue, id) => queue.accept(id),
-  retry: (queue, id) => queue.retry(id),
-  extend: (queue, id) => queue.extend(id, { attempts: 1 }),
-  reorder: (queue, id) => queue.reorder(id, { at: 'first' }),
-  inspectWorkspace: (queue, id) => queue.inspectWorkspace(id),
-  removeWorkspace: (queue, id) => queue.removeWorkspace(id),
+const byId: Readonly<Record<string, (list: JobList, id: string) => Promise<unknown>>> = {
+  get: (list, id) => list.get(id),
+  history: (list, id) => list.history(id),
+  remove: (list, id) => list.remove(id),
+  drop: (list, id) => list.drop(id),
+  accept: (list, id) => list.accept(id),
+  retry: (list, id) => list.retry(id),
+  extend: (list, id) => list.extend(id, { attempts: 1 }),
+  reorder: (list, id) => list.reorder(id, { at: 'first' }),
+  inspectWorkspace: (list, id) => list.inspectWorkspace(id),
+  removeWorkspace: (list, id) => list.removeWorkspace(id),
 }
 
 describe('ids', () => {
@@ -131,7 +131,7 @@ describe('after the end', () => {
     const all = {
       ...calls,
       ...Object.fromEntries(
-        Object.entries(byId).map(([verb, call]) => [verb, (one: JobList) => call(one as JobQueue, 'j')]),
+        Object.entries(byId).map(([verb, call]) => [verb, (one: JobList) => call(one, 'j')]),
       ),
     }
     for (const [verb, call] of Object.entries(all))
