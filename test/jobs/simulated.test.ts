@@ -69,7 +69,9 @@ it('O9, O2: on the simulated clock: a job whose pause outlives its window is bac
   await queue.addAll([job('before', { project: 'closed' }), job('a'), job('behind', { project: 'closed' })])
   processes.next.push({ diesOf: ['SIGKILL'] })
   work()
-  await drive((await runOf('a')).pause())
+  const run = await runOf('a')
+  processes.last.spawn('child')
+  await drive(run.pause())
   const pausedAt = clock.monotonicMs()
   await clock.advance(WINDOW_MS - SLACK_MS)
   expect(await queue.get('a')).toMatchObject({ state: 'active', attemptsSpent: 0 })
@@ -77,6 +79,9 @@ it('O9, O2: on the simulated clock: a job whose pause outlives its window is bac
   await clock.advance(2 * SLACK_MS)
   const [first] = processes.executions
   expect(first?.signals.map(({ signal }) => signal)).toContain('SIGTERM')
+  // The agent leaves, its child ignores TERM.
+  first?.exit(3)
+  await clock.advance(STEP_MS)
   expect(await queue.get('a')).toMatchObject({ state: 'active' })
   expect(idsOf(await queue.list())).toEqual(['before', 'a', 'behind'])
   await until(() => {
@@ -90,6 +95,29 @@ it('O9, O2: on the simulated clock: a job whose pause outlives its window is bac
   await runOf('a')
   expect(await queue.get('a')).toMatchObject({ attemptsSpent: 1, lastOutcome: { status: 'interrupted' } })
   expect(idsOf(await queue.list())).toEqual(['before', 'a', 'behind'])
+})
+
+it('O9, O11: on the simulated clock: a job whose agent has ended fills its slot until the child that it left is gone', async () => {
+  const { queue, clock, processes, until, runOf, work } = await openQueue()
+  await queue.addAll([job('a', { review: true }), job('b')])
+  processes.next.push({ diesOf: ['SIGKILL'] })
+  work()
+  await runOf('a')
+  const [first] = processes.executions
+  first?.spawn('child')
+  first?.exit(0)
+  await clock.advance(TERM_GRACE_MS - SLACK_MS)
+  // The outcome came long before.
+  expect(await queue.get('a')).toMatchObject({
+    state: 'active',
+    phase: 'leaving',
+    attemptsSpent: 1,
+    lastOutcome: { status: 'completed' },
+  })
+  expect(processes.executions).toHaveLength(1)
+  await until(() => processes.executions.length === 2)
+  expect(first?.size).toBe(0)
+  expect(await queue.get('a')).toMatchObject({ state: 'review' })
 })
 
 it('O11: on the simulated clock: a run that is frozen or being stopped holds its slot for as long as it takes', async () => {
