@@ -73,7 +73,8 @@ export const layers = [
   {
     folder: 'src/cli',
     roomPerSubfolder: false,
-    values: publicEntries,
+    // What src/protocols.ts shows of it, without loading the protocols for every --help.
+    values: [...publicEntries, 'src/protocol-names.ts'],
     types: [],
     packages: 'any',
     forbidden: [],

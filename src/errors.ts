@@ -13,7 +13,7 @@ export type RunwardenErrorCode =
   | 'unknown-job'
   /** The run or job is in a state in which the call makes no sense; the message says which. */
   | 'refused'
-  /** The engine is closing or closed. */
+  /** The engine, or the list of jobs, is closing or closed. */
   | 'engine-closing'
   /** A stop order with a fence covers the launch. */
   | 'scope-stopped'

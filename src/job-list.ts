@@ -3,23 +3,28 @@ import { uuidv7 } from 'uuidv7'
 import { JobFollower } from './actors/job-follower.js'
 import type { FollowedStore } from './actors/job-follower.js'
 import { ACTIVE_PHASES } from './actors/job.ports.js'
-import type { JobChange, JobStorePort, NewJob, QueueHold, StoredJob } from './actors/job.ports.js'
+import type { JobStorePort, NewJob, QueueHold, StoredJob } from './actors/job.ports.js'
 import type { Clock, Logger } from './actors/ports.js'
 import type { RemoveReply, WorkspacePort, WorkspaceRefusal, WorkspaceView } from './actors/workspace.ports.js'
-import { RunwardenError, messageOf } from './errors.js'
+import { RunwardenError } from './errors.js'
+import { JobListeners } from './job-listeners.js'
+import type { JobListener } from './job-listeners.js'
 import {
   byOptionsSchema,
   extendOptionsSchema,
   jobQuerySchema,
   assertFolders,
+  assertJobId,
+  assertListener,
   jobSpecSchema,
   placeSchema,
   removeWorkspaceSchema,
   specsSchema,
 } from './job-options.js'
 import type { ByOptions, JobQuery, JobSpec, JobState, Place, RemoveWorkspaceOptions } from './job-options.js'
+import { assertSpeakable } from './job-protocol.js'
 import { refusalOf, toHistory, toNewJob, toRecord } from './job-record.js'
-import type { JobEventOut, JobHistory, JobRecord } from './job-record.js'
+import type { JobHistory, JobRecord } from './job-record.js'
 import type { JobCommand } from './machines/job/job.events.js'
 import { parseOptions } from './option-types.js'
 
@@ -29,9 +34,9 @@ export interface JobListParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly workspaces: WorkspacePort
+  /** Nothing is answered any more: the store is closing, or closed. */
+  readonly isClosed: () => boolean
 }
-
-type Listener = (event: JobEventOut) => unknown
 
 const toStates = (states: readonly JobState[]): readonly string[] =>
   states.flatMap((state) => (state === 'active' ? ACTIVE_PHASES : [state]))
@@ -45,14 +50,13 @@ export class JobList {
   /** @internal */
   protected readonly parts: JobListParts
   readonly #follower: JobFollower
-  readonly #listeners = new Set<Listener>()
+  readonly #listeners: JobListeners
 
   /** @internal Use `openJobList` or `openJobs`. */
   constructor(parts: JobListParts) {
     this.parts = parts
-    this.#follower = new JobFollower(parts.store, parts.clock, parts.logger, (id, change) =>
-      this.#publish(id, change),
-    )
+    this.#listeners = new JobListeners(parts.store.jobs, parts.logger)
+    this.#follower = new JobFollower(parts, (id, change) => this.#listeners.publish(id, change))
   }
 
   /**
@@ -62,7 +66,7 @@ export class JobList {
    */
   async add(spec: JobSpec): Promise<JobRecord> {
     const job = this.#newJob(spec, 'add')
-    return this.#change(async (jobs) => only(await jobs.add([job])))
+    return this.#change('add', async (jobs) => only(await jobs.add([job])))
   }
 
   /** Adds several jobs, all of them or none, at most 10 000 at once; one may come after another that stands before it in the list. */
@@ -71,7 +75,7 @@ export class JobList {
     const jobs = checked.map((spec, index) =>
       this.#newJob(spec as JobSpec, `addAll: job ${String(index + 1)}`),
     )
-    await this.#follower.ready
+    await this.#enter('addAll')
     const added = await this.parts.store.jobs.add(jobs)
     this.nudge()
     return added.map(toRecord)
@@ -80,6 +84,7 @@ export class JobList {
   /** A page of the queue, in its order. Throws `unknown-job` for `behind`. */
   async list(query: JobQuery = {}): Promise<readonly JobRecord[]> {
     const { states, project, account, behind, limit } = parseOptions(jobQuerySchema, query, 'list')
+    this.#assertOpen('list')
     const jobs = await this.parts.store.jobs.list({
       ...(states === undefined ? {} : { states: toStates(states) }),
       ...(project === undefined ? {} : { project }),
@@ -92,17 +97,18 @@ export class JobList {
 
   /** Throws `unknown-job`. */
   async get(jobId: string): Promise<JobRecord> {
-    return toRecord(await this.#find(jobId))
+    return toRecord(await this.#find('get', jobId))
   }
 
   /** The job, what may be shown of its spec, and its journal. Throws `unknown-job`. */
   async history(jobId: string): Promise<JobHistory> {
-    const job = await this.#find(jobId)
+    const job = await this.#find('history', jobId)
     return toHistory(job, await this.parts.store.jobs.transitionsOf(jobId))
   }
 
   /** How many jobs are in each state. */
   async count(): Promise<Readonly<Record<JobState, number>>> {
+    this.#assertOpen('count')
     const counts: Record<JobState, number> = {
       pending: 0,
       active: 0,
@@ -119,13 +125,15 @@ export class JobList {
 
   /** Gives a job another place; an active one takes it when it comes back. Throws `unknown-job`; `refused` beside what is over. */
   async reorder(jobId: string, place: Place): Promise<JobRecord> {
+    assertJobId(jobId, 'reorder')
     const parsed = parseOptions(placeSchema, place, 'reorder: place')
-    return this.#change((jobs) => jobs.move(jobId, parsed, this.#now, 'host'))
+    return this.#change('reorder', (jobs) => jobs.move(jobId, parsed, this.#now, 'host'))
   }
 
   /** Forgets a pending job. Throws `unknown-job`; `refused` when it is not pending, is waited for, or has worked in a worktree. */
   async remove(jobId: string): Promise<void> {
-    await this.#follower.ready
+    assertJobId(jobId, 'remove')
+    await this.#enter('remove')
     await this.parts.store.jobs.remove(jobId)
     this.nudge()
   }
@@ -160,23 +168,26 @@ export class JobList {
   /** Pauses the whole queue, for every engine: nothing more is claimed; what runs goes on. */
   async hold(options: ByOptions = {}): Promise<void> {
     const { by, reason } = parseOptions(byOptionsSchema, options, 'hold')
+    await this.#enter('hold')
     await this.parts.store.jobs.hold({ since: this.#now, by, reason })
     this.nudge()
   }
 
   async release(): Promise<void> {
+    await this.#enter('release')
     await this.parts.store.jobs.release()
     this.nudge()
   }
 
   /** Who holds the queue, since when and why; or null. */
-  held(): Promise<QueueHold | null> {
+  async held(): Promise<QueueHold | null> {
+    this.#assertOpen('held')
     return this.parts.store.jobs.readHold()
   }
 
   /** What is in the job's worktree now; null where it has none. Throws `unknown-job`. */
   async inspectWorkspace(jobId: string): Promise<WorkspaceView | WorkspaceRefusal | null> {
-    const { workspace } = await this.#find(jobId)
+    const { workspace } = await this.#find('inspectWorkspace', jobId)
     return workspace === null ? null : this.parts.workspaces.inspect(workspace)
   }
 
@@ -188,7 +199,7 @@ export class JobList {
    */
   async removeWorkspace(jobId: string, options: RemoveWorkspaceOptions = {}): Promise<RemoveReply | null> {
     const parsed = parseOptions(removeWorkspaceSchema, options, 'removeWorkspace')
-    const { workspace, endedAt, state } = await this.#find(jobId)
+    const { workspace, endedAt, state } = await this.#find('removeWorkspace', jobId)
     if (endedAt === null) {
       throw new RunwardenError(
         'refused',
@@ -205,12 +216,14 @@ export class JobList {
    * Tells of every change of the queue, whichever process makes it, within some 200 ms; several changes of one job in that time are one.
    * A listener that throws hurts nobody (F). Returns the way to stop listening.
    */
-  subscribe(listener: Listener): () => void {
+  subscribe(listener: JobListener): () => void {
+    assertListener(listener)
+    this.#assertOpen('subscribe')
     this.#listeners.add(listener)
     this.#follower.start()
     return () => {
       this.#listeners.delete(listener)
-      if (this.#listeners.size === 0) this.#follower.stop()
+      if (this.#listeners.isEmpty) this.#follower.stop()
     }
   }
 
@@ -237,48 +250,44 @@ export class JobList {
   #newJob(spec: JobSpec, what: string): NewJob {
     const parsed = parseOptions(jobSpecSchema, spec, what)
     assertFolders(parsed, what)
+    assertSpeakable(parsed, what)
     return toNewJob(parsed, uuidv7, this.#now)
   }
 
-  async #find(jobId: string): Promise<StoredJob> {
+  /** Nobody comes in behind the end: the store is gone, or will be in the middle of the answer. */
+  #assertOpen(verb: string): void {
+    if (this.parts.isClosed())
+      throw new RunwardenError('engine-closing', `${verb}: the engine or the list is closing or closed`)
+  }
+
+  /** For what changes the queue: what is changed after `subscribe` was called is told. */
+  async #enter(verb: string): Promise<void> {
+    this.#assertOpen(verb)
+    await this.#follower.ready
+    this.#assertOpen(verb)
+  }
+
+  async #find(verb: string, jobId: string): Promise<StoredJob> {
+    assertJobId(jobId, verb)
+    this.#assertOpen(verb)
     const job = await this.parts.store.jobs.load(jobId)
     if (job === null) throw new RunwardenError('unknown-job', `job ${jobId} is not in this store`)
     return job
   }
 
   async #tell(verb: string, jobId: string, event: JobCommand): Promise<JobRecord> {
-    await this.#follower.ready
+    assertJobId(jobId, verb)
+    await this.#enter(verb)
     const { isMoved, job } = await this.parts.store.jobs.tell(jobId, event)
     if (!isMoved) throw refusalOf(verb, job, toRecord(job))
     this.nudge()
     return toRecord(job)
   }
 
-  async #change(change: (jobs: JobStorePort) => Promise<StoredJob>): Promise<JobRecord> {
-    // What is changed after `subscribe` was called is told.
-    await this.#follower.ready
+  async #change(verb: string, change: (jobs: JobStorePort) => Promise<StoredJob>): Promise<JobRecord> {
+    await this.#enter(verb)
     const job = await change(this.parts.store.jobs)
     this.nudge()
     return toRecord(job)
-  }
-
-  async #publish(jobId: string, change: JobChange): Promise<void> {
-    const job = await this.parts.store.jobs.load(jobId)
-    const event: JobEventOut = {
-      type: 'job',
-      jobId,
-      change: job === null ? 'removed' : change,
-      job: job === null ? null : toRecord(job),
-    }
-    const failed = (error: unknown): void => {
-      this.parts.logger.error({ error: messageOf(error) }, 'a subscriber failed')
-    }
-    for (const listener of [...this.#listeners]) {
-      try {
-        Promise.resolve(listener(event)).catch(failed)
-      } catch (error) {
-        failed(error)
-      }
-    }
   }
 }

@@ -3,9 +3,11 @@ import { existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import * as v from 'valibot'
 import { RunwardenError } from './errors.js'
+import { noNul, parseOptions } from './option-types.js'
+import { hostProtocols, protocolSchema } from './job-protocol.js'
 import { runSpecFields } from './run-spec.js'
 
-const { id, command, env, labels, session, task, stop, limits, output } = runSpecFields.entries
+const { id, command, env, labels, session, task, stop, limits, output, watchdog } = runSpecFields.entries
 
 const jobId = id.wrapped
 const name = session.wrapped
@@ -16,15 +18,16 @@ const count = (most: number) =>
     v.minValue(1, 'must be at least 1'),
     v.maxValue(most, `must be at most ${String(most)}`),
   )
-const text = v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))
-const noNul = v.check((path: string) => !path.includes('\0'), 'must not hold a NUL byte')
+const text = v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'), noNul)
 const path = v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)
 
 const PAGE_MAX = 1_000
 const ATTEMPTS_MAX = 1_000
 const AFTER_MAX = 100
 const SPECS_MAX = 10_000
-const STDIN_MAX = 1024 * 1024
+const INPUT_MAX = 1024 * 1024
+/** Kept in the job's row. */
+const input = v.pipe(v.string(), v.maxLength(INPUT_MAX, 'must be at most 1 MiB'))
 
 const place = v.union([
   v.strictObject({ at: v.picklist(['first', 'last']) }),
@@ -59,7 +62,16 @@ export const jobSpecSchema = v.pipe(
       {},
     ),
     /** Text for the run's stdin, at most 1 MiB. **Stored**. */
-    stdin: v.optional(v.pipe(v.string(), v.maxLength(STDIN_MAX, 'must be at most 1 MiB'))),
+    stdin: v.optional(input),
+    /**
+     * What its output means, and how it is spoken to, by name: one of `PROTOCOL_NAMES`, or one that `openJobs` was given by the host that
+     * works the queue. Default: text lines.
+     */
+    protocol: v.optional(protocolSchema),
+    /** For a protocol that takes prompts: its one turn. At most 1 MiB. **Stored**, like `stdin`. */
+    prompt: v.optional(v.pipe(input, v.nonEmpty('must not be empty'))),
+    /** How long silence is borne, as in a run's spec; the times begin anew with each run. */
+    watchdog,
     session,
     /** Of its runs. Default: the job's id, so that `stop({ task: jobId })` reaches them. */
     task,
@@ -87,10 +99,21 @@ export const jobSpecSchema = v.pipe(
       }),
     ),
   }),
-  v.check(
-    ({ cwd, workspace }) =>
-      workspace === undefined || cwd === undefined || (!isAbsolute(cwd) && !cwd.split('/').includes('..')),
-    'cwd must be a path below the worktree where there is a workspace',
+  v.forward(
+    v.check(
+      ({ cwd, workspace }) =>
+        workspace === undefined || cwd === undefined || (!isAbsolute(cwd) && !cwd.split('/').includes('..')),
+      'must be a path below the worktree where there is a workspace',
+    ),
+    ['cwd'],
+  ),
+  // Of longer circles the last job names one that is not there yet.
+  v.forward(
+    v.check(
+      ({ id: own, after }) => own === undefined || !after.includes(own),
+      'must not name the job itself: it would wait for ever',
+    ),
+    ['after'],
   ),
 )
 
@@ -181,6 +204,8 @@ export const queueOptionsSchema = v.strictObject({
   ),
   /** Where worktrees are made. Default: nowhere, and a job that wants one is blocked. */
   workspaces: v.optional(v.nullable(v.strictObject({ root: path })), null),
+  /** The host's own protocols by the names that jobs give, made anew for each run; before the library's of the same name. Default: none. */
+  protocols: v.optional(hostProtocols, {}),
 })
 /** How an engine works the queue. */
 export type QueueOptions = v.InferInput<typeof queueOptionsSchema>
@@ -189,6 +214,16 @@ const callback = v.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
   'must be a function',
 )
+
+/** @throws `invalid-option` for what cannot be a job's id. */
+export const assertJobId = (value: unknown, verb: string): void => {
+  parseOptions(v.strictObject({ job: jobId }), { job: value }, verb)
+}
+
+/** @throws `invalid-option` for what cannot be called. */
+export const assertListener = (listener: unknown): void => {
+  parseOptions(v.strictObject({ listener: callback }), { listener }, 'subscribe')
+}
 
 export const workOptionsSchema = v.strictObject({
   /** `idle` (default): until nothing is left that may be started without a person. `stopped`: until the signal. */

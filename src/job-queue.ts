@@ -1,5 +1,6 @@
 /** The queue in the hands of an engine that works it. */
-import { join, resolve } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
 import { uuidv7 } from 'uuidv7'
 import { recoverJobs } from './actors/job-recovery.js'
 import { JobWorker } from './actors/job-worker.js'
@@ -7,6 +8,7 @@ import type { WorkPorts, WorkReport } from './actors/job-worker.js'
 import { markWorkspace, prepareWorkspace, withoutGitPlaces } from './actors/job-workspace.js'
 import type { WorkspaceParts, WorkspaceWish } from './actors/job-workspace.js'
 import type { StoredJob } from './actors/job.ports.js'
+import type { Protocol } from './actors/ports.js'
 import type { StoredRun } from './actors/store.ports.js'
 import type { Workspace, WorkspacePort } from './actors/workspace.ports.js'
 import type { Engine, EngineSeam } from './engine.js'
@@ -14,6 +16,7 @@ import { RunwardenError, messageOf } from './errors.js'
 import { JobList } from './job-list.js'
 import { workOptionsSchema } from './job-options.js'
 import type { queueOptionsSchema } from './job-options.js'
+import { protocolFor } from './job-protocol.js'
 import { keptOf, toRecord } from './job-record.js'
 import type { JobRecord, KeptSpec } from './job-record.js'
 import type { Evidence, RunContext } from './machines/run/run.context.js'
@@ -44,16 +47,51 @@ const environmentOf = ({ env, workspace }: KeptSpec): Record<string, string | un
   return { ...clean, ...set }
 }
 
-/** What a job's run is started with. */
-const runSpecOf = (job: StoredJob, runId: string, place: Workspace | null): RunSpec => {
+/** Never outside the worktree: what lies in it may be a link to anywhere, made by an agent or checked out (O14). */
+const folderIn = (place: Workspace, cwd: string): string => {
+  const asked = join(place.path, cwd)
+  // Of what is not there the run itself says so.
+  if (!existsSync(asked)) return asked
+  const [root, folder] = [realpathSync(place.path), realpathSync(asked)]
+  if (folder === root || folder.startsWith(`${root}${sep}`)) return folder
+  throw new RunwardenError(
+    'invalid-option',
+    `option cwd ${JSON.stringify(cwd)} leads out of the worktree ${place.path}, to ${folder}`,
+  )
+}
+
+const folderOf = ({ cwd }: KeptSpec, place: Workspace | null): string => {
+  if (place === null) return resolve(cwd ?? '.')
+  return cwd === undefined ? place.path : folderIn(place, cwd)
+}
+
+/** As it is given to a run: parsed, "for ever" is null. */
+const watchdogOf = (watchdog: NonNullable<KeptSpec['watchdog']>): NonNullable<RunSpec['watchdog']> => {
+  if (watchdog === false) return false
+  const { sleepGapMs, ...limits } = watchdog
+  const given = Object.entries(limits).map(([name, limit]) => [name, limit ?? false] as const)
+  return { ...Object.fromEntries(given), sleepGapMs }
+}
+
+/** What a job's run is started with. A job has one turn. */
+const runSpecOf = (
+  job: StoredJob,
+  runId: string,
+  place: Workspace | null,
+  protocol: Protocol | undefined,
+): RunSpec => {
   const kept = keptOf(job.row)
-  const { command, cwd, stdin, session, task, labels, stop, limits, output } = kept
+  const { command, stdin, prompt, watchdog, session, task, labels, stop, limits, output } = kept
   return {
     id: runId,
     command,
-    cwd: place === null ? resolve(cwd ?? '.') : join(place.path, cwd ?? '.'),
+    cwd: folderOf(kept, place),
     env: environmentOf(kept),
+    oneShot: true,
+    ...(protocol === undefined ? {} : { protocol }),
     ...(stdin === undefined ? {} : { stdin: { text: stdin } }),
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(watchdog === undefined ? {} : { watchdog: watchdogOf(watchdog) }),
     ...(session === undefined ? {} : { session }),
     task: task ?? job.row.id,
     labels,
@@ -86,7 +124,13 @@ export class JobQueue extends JobList {
   /** @internal Use `openJobs`. */
   constructor(engine: Engine, port: WorkspacePort, options: InferOutput<typeof queueOptionsSchema>) {
     const { seam } = engine
-    super({ store: seam.store, clock: seam.clock, logger: seam.logger, workspaces: port })
+    super({
+      store: seam.store,
+      clock: seam.clock,
+      logger: seam.logger,
+      workspaces: port,
+      isClosed: () => seam.isClosing(),
+    })
     this.#engine = engine
     this.#seam = seam
     this.#options = options
@@ -146,7 +190,8 @@ export class JobQueue extends JobList {
       newId: uuidv7,
       prepare: (job) => prepareWorkspace(this.#workspace, job),
       start: async (job, runId, place) => {
-        const run = await this.#seam.start(runSpecOf(job, runId, place), job.row.id)
+        const protocol = await protocolFor(keptOf(job.row), this.#options.protocols)
+        const run = await this.#seam.start(runSpecOf(job, runId, place, protocol), job.row.id)
         if (onRun !== undefined) this.#introduce(run, { ...job, workspace: place }, onRun)
         return { ended: Promise.all([run.outcome, run.gone]) }
       },

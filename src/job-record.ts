@@ -42,6 +42,10 @@ export interface JobHistory {
     readonly cwd: string | null
     readonly env: { readonly inherit: boolean | readonly string[]; readonly set: readonly string[] }
     readonly stdinBytes: number
+    /** Its name. */
+    readonly protocol: string | null
+    readonly promptBytes: number
+    readonly watchdog: ParsedJobSpec['watchdog'] | null
     readonly workspace: ParsedJobSpec['workspace'] | null
   }
   readonly transitions: readonly StoredJobTransition[]
@@ -114,7 +118,7 @@ export const toRecord = (job: StoredJob): JobRecord => {
 }
 
 export const toHistory = (job: StoredJob, transitions: readonly StoredJobTransition[]): JobHistory => {
-  const { command, cwd, env, stdin, workspace } = keptOf(job.row)
+  const { command, cwd, env, stdin, protocol, prompt, watchdog, workspace } = keptOf(job.row)
   return {
     job: toRecord(job),
     spec: {
@@ -123,6 +127,9 @@ export const toHistory = (job: StoredJob, transitions: readonly StoredJobTransit
       cwd: cwd ?? null,
       env: { inherit: env.inherit, set: Object.keys(env.set ?? {}) },
       stdinBytes: Buffer.byteLength(stdin ?? ''),
+      protocol: (typeof protocol === 'string' ? protocol : protocol?.name) ?? null,
+      promptBytes: Buffer.byteLength(prompt ?? ''),
+      watchdog: watchdog ?? null,
       workspace: workspace ?? null,
     },
     transitions,

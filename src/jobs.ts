@@ -3,6 +3,7 @@ export { openJobList, openJobs } from './open-jobs.js'
 export type { JobList } from './job-list.js'
 export type { JobQueue, WorkOptions } from './job-queue.js'
 export type { JobEventOut, JobHistory, JobRecord } from './job-record.js'
+export type { ProtocolMaker } from './job-protocol.js'
 export type {
   ByOptions,
   JobQuery,

@@ -37,7 +37,9 @@ export const openJobList = async (
   options: Pick<EngineOptions, 'database' | 'dialect' | 'kysely'>,
 ): Promise<JobList & AsyncDisposable> => {
   const store = await openStore(parseOptions(engineOptionsSchema, options, 'openJobList'))
+  let isClosed = false
   const list = new JobList({
+    isClosed: () => isClosed,
     store,
     clock: systemClock,
     logger: silent,
@@ -45,6 +47,8 @@ export const openJobList = async (
   })
   return Object.assign(list, {
     [Symbol.asyncDispose]: async () => {
+      if (isClosed) return
+      isClosed = true
       list.close()
       await store.close()
     },

@@ -50,15 +50,27 @@ export const unreserved = <T>() =>
   )
 
 /** L7: what stands below one of these names is never repeated in an error. */
-const SECRET = new Set(['env', 'command', 'stdin', 'prompt'])
+const SECRET = new Set(['env', 'command', 'stdin', 'prompt', 'mcpServers'])
 const CREDENTIALS = /\/\/[^/?#]*@/g
+
+/** Of what has parts only their names: the values may be secrets, and are many. */
+const describe = (value: unknown): string => {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (Array.isArray(value)) return `a list of ${String(value.length)}`
+  if (typeof value !== 'object' || value === null) return String(value)
+  const keys = Object.keys(value)
+  return keys.length === 0 ? 'an object without options' : `an object with ${keys.join(', ')}`
+}
 
 const show = (path: string, value: unknown): string => {
   if (path.split('.').some((key) => SECRET.has(key))) return ''
-  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value)
-  const text = shown.replaceAll(CREDENTIALS, '//…@')
+  const text = describe(value).replaceAll(CREDENTIALS, '//…@')
   return `, got ${text.length > 80 ? `${text.slice(0, 77)}…` : text}`
 }
+
+/** What is there and wrong says more than what is missing for another shape. */
+const isAboutGiven = ({ input, expected }: v.BaseIssue<unknown>): boolean =>
+  input !== undefined && expected !== 'never'
 
 /** A value that fits none of several shapes: the fault within one of them says more than that it is none. */
 const locate = (
@@ -66,7 +78,8 @@ const locate = (
   above: readonly string[] = [],
 ): { readonly issue: v.BaseIssue<unknown>; readonly path: string } => {
   const places = [...above, v.getDotPath(issue) ?? ''].filter((place) => place !== '')
-  const within = issue.issues?.find(({ path }) => path !== undefined)
+  const inside = issue.issues?.filter(({ path }) => path !== undefined) ?? []
+  const within = inside.find(isAboutGiven) ?? inside[0]
   return within === undefined ? { issue, path: places.join('.') } : locate(within, places)
 }
 
@@ -76,7 +89,9 @@ const explain = (what: string, outermost: v.BaseIssue<unknown>): string => {
   const message = issue.message.startsWith('Invalid')
     ? `must be ${(issue.expected ?? 'something else').replaceAll('"', '')}`
     : issue.message
-  return `${what}: option ${path === '' ? '' : `${path} `}${message}${show(path, issue.input)}`
+  // Where several options are looked at together, the one that is named.
+  const value = issue.path === undefined ? issue.input : issue.path.at(-1)?.value
+  return `${what}: option ${path === '' ? '' : `${path} `}${message}${show(path, value)}`
 }
 
 /** Throws `invalid-option`, naming the option and the value. */

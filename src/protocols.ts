@@ -46,6 +46,8 @@ export type {
   PermissionRequest,
 } from './adapters/protocol/frames/permission-desk.js'
 export { bytes, lines } from './adapters/protocol/lines.js'
+export { PROTOCOL_NAMES, protocolNamed } from './protocol-names.js'
+export type { NamedProtocolOptions, ProtocolName } from './protocol-names.js'
 export type {
   OpenTool,
   Protocol,

@@ -42,7 +42,7 @@ const stop = v.pipe(
     /** Time for KILL to empty the tree before the run is called `unconfirmed`. Default 2 000 ms. */
     killGraceMs: v.optional(ms, 2_000),
     /** O3: why `termGraceMs` is what it is, for the record. Only together with it. */
-    termGraceReason: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'))),
+    termGraceReason: v.optional(v.pipe(v.string(), v.nonEmpty('must not be empty'), noNul)),
     /** Close stdin first and wait this long before TERM. Default: not asked. */
     askGraceMs: v.optional(ms),
     /** How long a run may stay paused before it is interrupted. Default 900 000 ms. */
@@ -153,7 +153,7 @@ export const runSpecFields = v.strictObject({
   labels: v.optional(
     v.pipe(
       unreserved<string>(),
-      v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'))),
+      v.record(name, v.pipe(v.string(), v.maxLength(1024, 'must be at most 1024 characters'), noNul)),
     ),
     {},
   ),

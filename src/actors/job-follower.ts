@@ -15,6 +15,14 @@ const NUDGED_LOOK_MS = 20
 
 export type ChangeListener = (jobId: string, change: JobChange) => Promise<void>
 
+export interface FollowerParts {
+  readonly store: FollowedStore
+  readonly clock: Clock
+  readonly logger: Logger
+  /** The store is closing, or closed. */
+  readonly isClosed: () => boolean
+}
+
 export interface FollowedStore {
   readonly jobs: JobStorePort
   changeToken(): Promise<number | null>
@@ -24,9 +32,7 @@ const isSame = (one: JobRevision, other: JobRevision): boolean =>
   one.rev === other.rev && one.headline === other.headline
 
 export class JobFollower {
-  readonly #store: FollowedStore
-  readonly #clock: Clock
-  readonly #logger: Logger
+  readonly #parts: FollowerParts
   readonly #tell: ChangeListener
   #known: Map<string, JobRevision> | null = null
   #token: number | null = null
@@ -38,10 +44,8 @@ export class JobFollower {
   /** Settles when what is there is known: a change made after it is told. */
   ready: Promise<void> = Promise.resolve()
 
-  constructor(store: FollowedStore, clock: Clock, logger: Logger, tell: ChangeListener) {
-    this.#store = store
-    this.#clock = clock
-    this.#logger = logger
+  constructor(parts: FollowerParts, tell: ChangeListener) {
+    this.#parts = parts
     this.#tell = tell
   }
 
@@ -83,7 +87,9 @@ export class JobFollower {
     this.#looking = this.#compare()
       .catch((error: unknown) => {
         this.#token = null
-        this.#logger.warn({ error: messageOf(error) }, 'the queue could not be looked at')
+        // Nothing will be heard from it any more.
+        if (this.#parts.isClosed()) this.#isFollowing = false
+        else this.#parts.logger.warn({ error: messageOf(error) }, 'the queue could not be looked at')
       })
       .finally(() => {
         this.#looking = null
@@ -95,7 +101,7 @@ export class JobFollower {
 
   #lookIn(delayMs: number): void {
     this.#cancel()
-    this.#cancel = this.#clock.after(
+    this.#cancel = this.#parts.clock.after(
       delayMs,
       () => {
         this.#look()
@@ -107,9 +113,9 @@ export class JobFollower {
   async #compare(): Promise<void> {
     const isNudged = this.#isNudged
     this.#isNudged = false
-    const token = await this.#store.changeToken()
+    const token = await this.#parts.store.changeToken()
     if (this.#known !== null && !isNudged && token !== null && token === this.#token) return
-    const now = new Map((await this.#store.jobs.revisions()).map((revision) => [revision.id, revision]))
+    const now = new Map((await this.#parts.store.jobs.revisions()).map((revision) => [revision.id, revision]))
     this.#token = token
     const before = this.#known
     this.#known = now

@@ -6,12 +6,14 @@ import { parseDuration } from './durations.js'
 import { placeOf } from './job-place.js'
 import type { PlaceOptions } from './job-place.js'
 import { printJson, printLine } from './output.js'
+import { protocolJobOf, protocolOptions } from './protocols.js'
+import type { ProtocolFlags } from './protocols.js'
 import { collectLabel } from './run.js'
 import { newOrExistingStore } from './store-path.js'
 import { examples, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
 
-interface AddOptions extends SharedOptions, PlaceOptions {
+interface AddOptions extends SharedOptions, PlaceOptions, ProtocolFlags {
   readonly id?: string
   readonly title?: string
   readonly project?: string
@@ -73,6 +75,7 @@ const specOf = (command: readonly string[], options: AddOptions): JobSpec => {
   })
   return {
     ...(spec as Omit<JobSpec, 'command'>),
+    ...protocolJobOf(options),
     command: [...command],
     env: { inherit: inheritEnv ?? true, ...given({ set: env }) },
     stop: given({ termGraceMs: termGrace, killGraceMs: killGrace }),
@@ -82,7 +85,7 @@ const specOf = (command: readonly string[], options: AddOptions): JobSpec => {
 const duration = (flags: string, what: string): Option => new Option(flags, what).argParser(parseDuration)
 
 export const addJobsAdd = (jobs: Command): void => {
-  verb(jobs, 'add', 'add a job, at the end or at a place')
+  const command = verb(jobs, 'add', 'add a job, at the end or at a place')
     .usage('[options] -- <command> [args...]')
     .argument('<command...>', 'the program and its arguments; no shell. They are stored')
     .passThroughOptions()
@@ -108,11 +111,14 @@ export const addJobsAdd = (jobs: Command): void => {
     .option('--base <commit>', 'where that branch begins (default: HEAD)')
     .addOption(duration('--term-grace <time>', 'from TERM to KILL (default: 5s)'))
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
+  for (const option of protocolOptions()) command.addOption(option)
+  command
     .addHelpText(
       'after',
       examples(
         'runwarden jobs add -- npm test',
         'runwarden jobs add --id fix-login --project web --worktree . -- claude -p "fix the login"',
+        'runwarden jobs add --protocol acp --input prompt.md --never-started 2m -- gemini --experimental-acp',
         'runwarden jobs add --after fix-login -- ./deploy.sh',
       ),
     )

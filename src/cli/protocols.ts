@@ -2,31 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import type { RunSpec } from '../index.js'
-import type * as Protocols from '../protocols.js'
-import type { PermissionOptions, Protocol } from '../protocols.js'
+import type { JobSpec } from '../jobs.js'
+import { PROTOCOL_NAMES, namedProtocol, protocolNamed } from '../protocol-names.js'
 import { parseDuration } from './durations.js'
 import { CliError } from './errors.js'
 
-const MAKERS = {
-  lines: ({ lines }) => lines(),
-  acp: ({ acp }, permissions) => acp(permissions),
-  claude: ({ claudeStreamJson }) => claudeStreamJson(),
-  'claude-input': ({ claudeStreamJson }, permissions) =>
-    claudeStreamJson({ input: 'stream-json', ...permissions }),
-  codex: ({ codexJson }) => codexJson(),
-  gemini: ({ geminiJson }) => geminiJson(),
-  opencode: ({ opencodeJson }) => opencodeJson(),
-  pi: ({ piJson }) => piJson(),
-  'pi-rpc': ({ piJson }, permissions) => piJson({ mode: 'rpc', ...permissions }),
-  qwen: ({ qwenJson }) => qwenJson(),
-} as const satisfies Readonly<
-  Record<string, (from: typeof Protocols, permissions: PermissionOptions) => Protocol>
->
-
-export type ProtocolName = keyof typeof MAKERS
-
 export interface ProtocolFlags {
-  readonly protocol?: ProtocolName
+  readonly protocol?: string
   readonly input?: string
   readonly permissions?: 'allow' | 'refuse'
   readonly neverStarted?: number | false
@@ -54,7 +36,7 @@ const parseInput = (path: string): string => {
 const limit = (flags: string, what: string): Option => new Option(flags, what).argParser(parseLimit)
 
 export const protocolOptions = (): readonly Option[] => [
-  new Option('--protocol <name>', 'what its output means (default: lines)').choices(Object.keys(MAKERS)),
+  new Option('--protocol <name>', 'what its output means (default: lines)').choices(PROTOCOL_NAMES),
   new Option('--input <file>', 'its prompt: through the protocol, or on its stdin; - for ours').argParser(
     parseInput,
   ),
@@ -68,11 +50,7 @@ export const protocolOptions = (): readonly Option[] => [
   limit('--stalled-tool <time>', 'silence of an open tool: it fails (default: off)'),
 ]
 
-const ALLOW: PermissionOptions = {
-  onPermission: ({ options }) => options.find(({ kind }) => kind.startsWith('allow'))?.id ?? null,
-}
-
-const watchdogOf = (flags: ProtocolFlags): RunSpec['watchdog'] => {
+const watchdogOf = (flags: ProtocolFlags) => {
   const { neverStarted, advisory, stalled, stalledTool } = flags
   const given = {
     ...(neverStarted === undefined ? {} : { neverStartedMs: neverStarted }),
@@ -83,33 +61,51 @@ const watchdogOf = (flags: ProtocolFlags): RunSpec['watchdog'] => {
   return Object.keys(given).length === 0 ? undefined : given
 }
 
-/** Null: none is named. Only a run that names one loads them. */
-const protocolOf = async ({
-  protocol: name,
-  input,
-  permissions,
-}: ProtocolFlags): Promise<Protocol | null> => {
-  if (name === undefined) return null
-  const protocol = MAKERS[name](await import('../protocols.js'), permissions === 'allow' ? ALLOW : {})
-  if (protocol.isInteractive && input === undefined) {
-    throw new CliError('invalid-option', `run: option --protocol ${name} needs a prompt: give --input <file>`)
-  }
-  return protocol
+/** `run` waits for its turn in the foreground, and a job in the queue: without a prompt there would be none. */
+const isSpoken = (verb: string, { protocol, input }: ProtocolFlags): boolean => {
+  const isInteractive = protocol !== undefined && namedProtocol(protocol)?.isInteractive === true
+  if (isInteractive && input === undefined)
+    throw new CliError(
+      'invalid-option',
+      `${verb}: option --protocol ${protocol} needs a prompt: give --input <file>`,
+    )
+  return isInteractive
+}
+
+const optionsOf = (verb: string, { protocol, permissions }: ProtocolFlags) => {
+  if (permissions === undefined) return {}
+  if (protocol === undefined || namedProtocol(protocol)?.isInteractive !== true)
+    throw new CliError(
+      'invalid-option',
+      `${verb}: option --permissions has no use: it is for a --protocol that takes prompts`,
+    )
+  return { permissions }
 }
 
 /** What the flags say of the run. A run in the foreground has one turn. */
 export const protocolSpecOf = async (flags: ProtocolFlags): Promise<Partial<RunSpec>> => {
-  const { input } = flags
-  const protocol = await protocolOf(flags)
+  const { protocol, input } = flags
   const watchdog = watchdogOf(flags)
+  const isInteractive = isSpoken('run', flags)
+  const options = optionsOf('run', flags)
   return {
-    ...(protocol === null ? {} : { protocol }),
+    // Only a run that names one loads it.
+    ...(protocol === undefined ? {} : { protocol: await protocolNamed(protocol, options) }),
     oneShot: true,
     ...(watchdog === undefined ? {} : { watchdog }),
-    ...(input === undefined
-      ? {}
-      : protocol?.isInteractive === true
-        ? { prompt: input }
-        : { stdin: { text: input } }),
+    ...(input === undefined ? {} : isInteractive ? { prompt: input } : { stdin: { text: input } }),
+  }
+}
+
+/** The same for a job, which keeps it as data. */
+export const protocolJobOf = (flags: ProtocolFlags): Partial<JobSpec> => {
+  const { protocol, input } = flags
+  const watchdog = watchdogOf(flags)
+  const isInteractive = isSpoken('jobs add', flags)
+  const options = optionsOf('jobs add', flags)
+  return {
+    ...(protocol === undefined ? {} : { protocol: { name: protocol, options } }),
+    ...(watchdog === undefined ? {} : { watchdog }),
+    ...(input === undefined ? {} : isInteractive ? { prompt: input } : { stdin: input }),
   }
 }

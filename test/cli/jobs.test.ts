@@ -1,6 +1,9 @@
 /** `runwarden jobs`: the queue from the command line. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { TEST_TIMEOUT_MS, cli, jsonOf, linesOf, textOf } from './cli.js'
+import { acpAgent } from '../support/agents.js'
+import { TEST_TIMEOUT_MS, cli, folder, jsonOf, linesOf, textOf } from './cli.js'
 
 // Each starts a dozen commands, one after the other.
 vi.setConfig({ testTimeout: 3 * TEST_TIMEOUT_MS })
@@ -63,4 +66,40 @@ test('CLI: what is refused says why, with exit code 1; what is not there, 66; wr
   expect(textOf(await jobs('extend', 'a', '--attempts', '2'))).toContain('job a · pending')
   expect(textOf(await jobs('drop', 'a', '--reason', 'enough'))).toContain('job a · cancelled · enough')
   expect((await jobs('remove', 'a')).code).toBe(1)
+})
+
+test('CLI: a job has a protocol, a prompt and limits of silence, as a run has them; the prompt is not shown', async () => {
+  const prompt = join(folder(), 'prompt.md')
+  writeFileSync(prompt, 'answer\n')
+  const silent = ['--protocol', 'claude', '--never-started', '300ms', '--term-grace', '100ms']
+  await jobs('add', '--id', 'silent', ...silent, '--attempts', '1', '--', 'sleep', '600')
+  const spoken = ['--protocol', 'acp', '--input', prompt, '--permissions', 'allow', '--stalled', '20s']
+  expect(textOf(await jobs('add', '--id', 'a', ...spoken, '--', ...acpAgent()))).toBe('a\n')
+  await jobs('add', '--id', 'b', '--input', prompt, '--', 'grep', '-qx', 'answer')
+  const work = await jobs('work', '--json')
+  expect(work.code, work.stderr).toBe(0)
+  expect(linesOf(work).at(-1)).toMatchObject({ type: 'work-ended', reason: 'idle', started: 3 })
+  expect(jsonOf(await jobs('show', 'silent', '--json'))).toMatchObject({
+    job: { state: 'exhausted', attemptsSpent: 1, lastOutcome: { status: 'failed-never-started' } },
+    spec: { protocol: 'claude', watchdog: { neverStartedMs: 300 } },
+  })
+  const shown = await jobs('show', 'a', '--json')
+  expect(jsonOf(shown)).toMatchObject({
+    job: { state: 'done' },
+    spec: { protocol: 'acp', promptBytes: 6, watchdog: { stalledMs: 20_000 } },
+  })
+  expect(jsonOf(await jobs('show', 'b', '--json'))).toMatchObject({
+    job: { state: 'done' },
+    spec: { protocol: null, stdinBytes: 6 },
+  })
+  const wrong: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+    [['--protocol', 'acp'], /jobs add: option --protocol acp needs a prompt: give --input/],
+    [['--protocol', 'claude', '--permissions', 'allow'], /jobs add: option --permissions has no use/],
+    [['--protocol', 'nope'], /Allowed choices are lines, acp/],
+    [['--id', 's', '--after', 's'], /option after must not name the job itself/],
+  ]
+  for (const [args, says] of wrong) {
+    const ended = await jobs('add', ...args, '--', 'true')
+    expect([ended.code, ended.stderr]).toEqual([64, expect.stringMatching(says)])
+  }
 })

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/index.js'
+import { openJobs } from '../../src/jobs.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger, statOf } from '../support/proc-reader.js'
@@ -17,26 +18,51 @@ const TERM_GRACE_MS = 600
 const PHASES = ['frozen', 'in the window', 'between TERM and KILL'] as const
 type Phase = (typeof PHASES)[number]
 
-/** A host that starts one run and pauses it; the test kills it. */
-const hostSource = (database: string, phase: Phase): string => `
-  import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
-  import { readFileSync } from 'node:fs'
-  const engine = await createEngine({ database: ${JSON.stringify(database)} })
-  const run = await engine.start({
-    id: 'r1',
+const builtFile = (name: string): string =>
+  JSON.stringify(new URL(`../../dist/${name}.js`, import.meta.url).href)
+
+const specOf = (phase: Phase): string => `{
     command: ${JSON.stringify(fixtureCommand('stubborn-pair'))},
     stop: {
       pauseGraceMs: ${phase === 'frozen' ? 3_600_000 : WINDOW_MS},
       termGraceMs: ${phase === 'frozen' ? 300 : TERM_GRACE_MS},
       killGraceMs: 5_000,
     },
-  })
+  }`
+
+/** A host over an engine that pauses a run when it is up, and says where its process stands. */
+const hostOf = (database: string, body: string): string => `
+  import { createEngine } from ${builtFile('index')}
+  import { openJobs } from ${builtFile('jobs')}
+  import { readFileSync } from 'node:fs'
+  const engine = await createEngine({ database: ${JSON.stringify(database)} })
   const isUp = () => { try { return readFileSync(process.env.FIXTURE_LEDGER, 'utf8').includes('"ready"') } catch { return false } }
-  while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))
-  engine.subscribe((event) => { if (event.type === 'transition') console.log(event.process) })
-  run.pause().catch(() => undefined)
-  await run.gone
+  const pause = async (run) => {
+    while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))
+    engine.subscribe((event) => { if (event.type === 'transition') console.log(event.process) })
+    run.pause().catch(() => undefined)
+    await run.gone
+  }
+  ${body}
 `
+
+/** Starts one run and pauses it; the test kills it. */
+const hostSource = (database: string, phase: Phase): string =>
+  hostOf(database, `await pause(await engine.start({ id: 'r1', ...${specOf(phase)} }))`)
+
+/** Works a queue of which the job in the middle alone may be started, and pauses its run; the test kills it. */
+const workerSource = (database: string, phase: Phase): string =>
+  hostOf(
+    database,
+    `const queue = await openJobs(engine, { caps: { total: 2, perProject: { closed: 0 } } })
+  const waiting = { command: ['true'], project: 'closed' }
+  await queue.addAll([
+    { id: 'before', ...waiting },
+    { id: 'paused', ...${specOf(phase)} },
+    { id: 'behind', ...waiting },
+  ])
+  await queue.work({ until: 'stopped', onRun: pause })`,
+  )
 
 /** What the host must have said before the random moment begins to count, and how long it may be. */
 const momentOf = (phase: Phase): { readonly after: string; readonly withinMs: number } => {
@@ -45,9 +71,14 @@ const momentOf = (phase: Phase): { readonly after: string; readonly withinMs: nu
   return { after: 'term-sent', withinMs: TERM_GRACE_MS + 50 }
 }
 
-const killHostIn = async (phase: Phase, database: string, random: () => number) => {
+const killHostIn = async (
+  phase: Phase,
+  database: string,
+  random: () => number,
+  sourceOf: (database: string, phase: Phase) => string = hostSource,
+) => {
   const { ledger, env } = withLedger()
-  const host = spawn(process.execPath, ['--input-type=module', '-e', hostSource(database, phase)], {
+  const host = spawn(process.execPath, ['--input-type=module', '-e', sourceOf(database, phase)], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -113,6 +144,57 @@ describe('SIGKILL of the engine around a pause', () => {
     }
     await Promise.all(Array.from({ length: AT_ONCE }, work))
   }, 600_000)
+
+  it.each(
+    PHASES.flatMap((phase) => [
+      { phase, isByStop: true },
+      { phase, isByStop: false },
+    ]),
+  )(
+    'O9, O12, O13, INV-13: a worker killed while the run of its job is $phase (ended by stop: $isByStop): the job stands in its place',
+    async ({ phase, isByStop }) => {
+      const seed = Number(process.env['RUNWARDEN_SEED'] ?? Date.now() % 1_000_000)
+      const what = `seed ${seed}`
+      const database = join(tempDir(), 'runs.db')
+      const ledger = await killHostIn(phase, database, seededRandom(seed), workerSource)
+      const engine = await createEngine({ database, recover: isByStop ? false : 'interrupt' })
+      const queue = await openJobs(engine, { caps: { total: 2, perProject: { closed: 0 } } })
+      const [run] = await engine.runs()
+      const runId = run?.runId ?? ''
+      if (isByStop) {
+        const receipt = await engine.stop({ task: 'paused' }, { mode: 'interrupt', timeoutMs: 60_000 })
+        expect(['confirmed', 'nothing-to-stop'], what).toContain(receipt.status)
+      } else {
+        await engine.run(runId)?.gone
+      }
+      expect(aliveOf(readLedger(ledger)), what).toEqual([])
+      // In the transaction that says so of the run: there is nothing to wait for.
+      const jobs = await queue.list()
+      expect(
+        jobs.map(({ jobId, state, attemptsSpent }) => [jobId, state, attemptsSpent]),
+        what,
+      ).toEqual([
+        ['before', 'pending', 0],
+        ['paused', 'pending', 1],
+        ['behind', 'pending', 0],
+      ])
+      const { job, transitions } = await queue.history('paused')
+      expect(job.lastOutcome, what).toMatchObject({ runId, status: 'interrupted' })
+      expect(
+        transitions.map(({ event, to }) => `${event} ${to}`),
+        what,
+      ).toEqual([
+        'job.added pending',
+        'job.claim active.claimed',
+        'run.recorded active.running',
+        'run.settled active.leaving',
+        'run.confirmed pending',
+      ])
+      await engine.close()
+      await endTree(ledger)
+    },
+    120_000,
+  )
 
   it('O2, R3: a window whose end comes while no engine is there is over for the next one', async () => {
     const database = join(tempDir(), 'runs.db')

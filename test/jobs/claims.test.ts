@@ -119,7 +119,7 @@ describe('growth', () => {
     const { seam } = engine
     const random = seededRandom(7)
     const rows: string[] = []
-    const claims = new Map<number, number>()
+    const costs = new Map<number, Readonly<Record<string, number>>>()
     let added = 0
     const timed = async (act: () => Promise<unknown>): Promise<number> => {
       const startedAt = performance.now()
@@ -154,8 +154,8 @@ describe('growth', () => {
         if (reply.kind !== 'claimed') throw new Error('nothing was claimed')
         await seam.store.jobs.tell(reply.job.row.id, { type: 'job.unclaim', at: 1, runId, reason: '' })
       })
-      claims.set(size, claim)
-      const figures = { add, page, later, reorder, 'claim and unclaim': claim }
+      const figures = { add, page, 'a page in the middle': later, reorder, 'claim and unclaim': claim }
+      costs.set(size, figures)
       rows.push(
         `${String(size).padStart(6)} jobs: ${Object.entries(figures)
           .map(([what, ms]) => `${what} ${ms.toFixed(2)} ms`)
@@ -163,8 +163,10 @@ describe('growth', () => {
       )
     }
     console.log(rows.join('\n'))
-    // A claim that read the whole queue would be a hundred times as long.
-    expect(claims.get(JOBS_MAX) ?? NaN).toBeLessThan(10 * (claims.get(100) ?? NaN) + 20)
+    const [few, many] = [costs.get(100) ?? {}, costs.get(JOBS_MAX) ?? {}]
+    // What read or moved the whole queue would be a hundred times as long. In milliseconds, with room for a machine that is busy.
+    const grown = Object.keys(few).filter((what) => !((many[what] ?? NaN) < 5 * (few[what] ?? NaN) + 15))
+    expect(grown, rows.join('\n')).toEqual([])
   }, 300_000)
 })
 

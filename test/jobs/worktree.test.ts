@@ -1,5 +1,5 @@
 /** Jobs in worktrees of their own, through the real git. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import { openJobs } from '../../src/jobs.js'
@@ -133,4 +133,36 @@ it('O14: a queue without a place for worktrees blocks the job that wants one, an
     state: 'blocked',
     reason: expect.stringContaining('without a place for worktrees') as string,
   })
+})
+
+it('O14: a folder of the worktree that is a link out of it blocks the job with the reason, and the next one runs', async () => {
+  const { repository, queue } = await openPlace()
+  const outside = tempDir()
+  symlinkSync(outside, join(repository, 'out'))
+  symlinkSync('.', join(repository, 'self'))
+  mkdirSync(join(repository, 'inner'))
+  writeFileSync(join(repository, 'inner', 'file'), 'kept')
+  git(repository, 'add', '.')
+  git(repository, 'commit', '-qm', 'links')
+  const where = 'pwd -P > place'
+  await queue.add(inTree(repository, 'leads-out', where, { cwd: 'out' }))
+  await queue.add(inTree(repository, 'stays', where, { cwd: 'self/inner' }))
+  // What an agent makes of its folder counts, not what was checked out.
+  const swap = `if [ -e ../swapped ]; then ${where}; else cd ..; touch swapped; rm -r inner; ln -s '${outside}' inner; exit 1; fi`
+  await queue.add(inTree(repository, 'swaps', swap, { cwd: 'inner' }))
+  expect(await queue.work()).toMatchObject({ reason: 'idle', started: 2 })
+  for (const [id, attemptsSpent] of [
+    ['leads-out', 0],
+    ['swaps', 1],
+  ] as const)
+    expect(await queue.get(id)).toMatchObject({
+      state: 'blocked',
+      reason: expect.stringMatching(/^option cwd "\w+" leads out of the worktree .*, to /) as string,
+      attemptsSpent,
+    })
+  expect(readdirSync(outside)).toEqual([])
+  const { workspace } = await queue.get('stays')
+  expect(readFileSync(join(workspace?.path ?? '', 'inner', 'place'), 'utf8')).toBe(
+    `${workspace?.path ?? ''}/inner\n`,
+  )
 })
