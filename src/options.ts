@@ -104,6 +104,10 @@ export const closeOptionsSchema = v.strictObject({
 
 export type CloseOptions = v.InferInput<typeof closeOptionsSchema>
 
+export const eventOptionsSchema = v.strictObject({
+  output: v.optional(v.picklist(['lines', 'bytes', 'frames', 'none']), 'lines'),
+})
+
 export const pauseOptionsSchema = v.strictObject({
   /** When the answer is given at the latest; the pause or resumption goes on. Default 5 000 ms. */
   timeoutMs: v.optional(ms, 5_000),

@@ -61,7 +61,7 @@ const limits = v.strictObject({
 
 /** A time that silence may take, or `false`: for ever, which is null within. */
 const limit = v.pipe(
-  v.union([ms, v.literal(false)]),
+  v.union([v.pipe(ms, v.minValue(1, 'must be at least 1')), v.literal(false)]),
   v.transform((limitMs) => (limitMs === false ? null : limitMs)),
 )
 
@@ -104,6 +104,10 @@ const promptText = v.pipe(
 
 /** What is given to an open run; by its name, so that an error does not repeat it (L7). */
 export const turnInputSchema = v.strictObject({ prompt: promptText })
+
+export const chunkSchema = v.strictObject({
+  stdin: v.union([v.string(), v.instance(Uint8Array)], 'must be text or bytes'),
+})
 
 const candidate = v.strictObject({
   command,

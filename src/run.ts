@@ -10,9 +10,9 @@ import type { RunState } from './actors/run-state.js'
 import type { RunActivity } from './actors/run-turns.js'
 import type { TurnEnd } from './actors/turn-end.js'
 import { parseOptions } from './option-types.js'
-import { pauseOptionsSchema } from './options.js'
+import { eventOptionsSchema, pauseOptionsSchema } from './options.js'
 import type { PauseOptions, StopOptions } from './options.js'
-import { turnInputSchema } from './run-spec.js'
+import { chunkSchema, turnInputSchema } from './run-spec.js'
 
 /** Options of `cancel` and `interrupt`: those of a stop, without the mode and the fence. */
 export type EndOptions = Omit<StopOptions, 'mode' | 'fence'>
@@ -72,12 +72,14 @@ export class Run {
    * told what it missed from the state. One that reads too slowly loses output, counted in a `dropped` event, and nothing else (L3).
    */
   events(options: EventOptions = {}): RunEvents {
-    return this.#actor.events({ output: options.output ?? 'lines' })
+    const { output } = parseOptions(eventOptionsSchema, options, 'events')
+    return this.#actor.events({ output })
   }
 
   /** Writes to the agent's stdin (`stdin: 'pipe'`). False when nothing reads there any more (L5). */
   write(chunk: string | Uint8Array): boolean {
-    return this.#actor.process?.writeInput(chunk) ?? false
+    const { stdin } = parseOptions(chunkSchema, { stdin: chunk }, 'write')
+    return this.#actor.process?.writeInput(stdin) ?? false
   }
 
   /** Ends the agent's stdin. */

@@ -153,9 +153,10 @@ export class RunTurns {
   async cancelTurn(): Promise<TurnEnd | null> {
     this.#assertDriven('cancelTurn')
     const open = this.#queue.ended
-    await this.#run.post({ type: 'turn.cancel' })
-    // A prompt given just before has its turn by now.
-    return open ?? this.#queue.ended
+    const reply = await this.#run.post({ type: 'turn.cancel' })
+    if (open !== null || reply !== 'applied') return open
+    // A prompt given just before has its turn by now, and may have had it: nobody was there to be asked.
+    return this.#queue.ended ?? this.#queue.lastEnded
   }
 
   finish(): void {

@@ -38,6 +38,7 @@ export class TurnQueue {
   readonly #options: TurnQueueOptions
   #waiting: Prompt[] = []
   #open: Prompt | null = null
+  #lastEnded: Promise<TurnEnd> | null = null
   /** Of the turn begun last. A run of one turn whose result was not the end gives it to the next candidate (P9). */
   #text: string | null
   #generation = 1
@@ -58,6 +59,11 @@ export class TurnQueue {
   /** The end of the open turn, once it has ended; null when none is open. */
   get ended(): Promise<TurnEnd> | null {
     return this.#open?.ended ?? null
+  }
+
+  /** How the turn that ended last did. */
+  get lastEnded(): Promise<TurnEnd> | null {
+    return this.#lastEnded
   }
 
   get isFinishing(): boolean {
@@ -96,6 +102,7 @@ export class TurnQueue {
     const end = turnEndOf(transition)
     if (end !== null) {
       this.#open?.end(end)
+      this.#lastEnded = this.ended
       this.#open = null
     }
     if (event.type === 'turn.started' && isTurnOpenIn(after)) {

@@ -256,6 +256,8 @@ describe.concurrent('cancelling a turn', () => {
     expect(await run.cancelTurn()).toMatchObject({ status: 'cancelled' })
     expect(await turn).toMatchObject({ status: 'cancelled' })
     expect(run.state.work).toBe('open.ready')
+    const ends = await Promise.all([run.prompt('answer'), run.cancelTurn()])
+    expect(ends).toEqual(Array(2).fill({ generation: ends[0].generation, status: 'cancelled' }))
   })
 
   it('K13: the only turn of a run ends the run as interrupted', async () => {
@@ -310,6 +312,25 @@ describe.concurrent('an agent that cannot be spoken to', () => {
     expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
     await told.ended
     expect(told.of('turn-ended')).toMatchObject([{ generation: 1, status: 'abandoned' }])
+  })
+
+  it('K11, F: one whose answers to its prompts cannot be read ends its turns badly, and none stays open', async () => {
+    const answers = ['"result":{}', '"result":null', '"result":5', '"result":{"stopReason":7}']
+    answers.push('"error":null', '"error":{}', '"error":5', '"result":{"stopReason":"odd"}')
+    const liar = `
+      const answers = ${JSON.stringify(answers)}
+      const say = (id, rest) => console.log('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',' + rest + '}')
+      require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+        const { id, method } = JSON.parse(line)
+        if (method === 'initialize') say(id, '"result":{"protocolVersion":1,"agentCapabilities":{}}')
+        if (method === 'session/new') say(id, '"result":{"sessionId":"s"}')
+        if (method === 'session/prompt') say(id, answers.shift())
+      })`
+    const { run } = await talk({ spec: { command: [process.execPath, '-e', liar], watchdog: false } })
+    const ends = await Promise.all(answers.map(() => run.prompt('go')))
+    expect(ends.map(({ status }) => status)).toEqual(answers.map(() => 'failed'))
+    expect(run.state.work).toBe('open.ready')
+    expect((await run.cancel()).status).toBe('confirmed')
   })
 
   it('L5: one that dies in the handshake has its own exit code as the outcome', async () => {

@@ -363,6 +363,32 @@ describe.concurrent('the advisory', () => {
     expect(history.notices).toMatchObject([{ text: `Still waiting on ${shown}` }])
     expect(JSON.stringify(history)).not.toMatch(/s3cret|rm -rf/)
   })
+
+  it('K3: the same look at a tool again and again is no progress; new output is', async () => {
+    const { engine } = shared
+    const more = signal()
+    const content = [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }]
+    const look = (output: string) => ({
+      type: 'tool_progress',
+      tool_use_id: 'call-1',
+      tool_name: 'Bash',
+      output,
+    })
+    const run = await startScript(
+      engine,
+      limits({ neverStartedMs: 60_000, advisoryMs: 600 }),
+      { say: { type: 'assistant', message: { content } } },
+      { repeat: { frame: look('one'), everyMs: 20 } },
+      { until: more.file },
+      { say: look('one, two') },
+      { stay: true },
+    )
+    const told = listenTo(run)
+    expect(await told.until('notice')).toMatchObject({ text: 'Still waiting on Bash' })
+    more.give()
+    await told.until('notice-withdrawn')
+    expect((await run.cancel()).status).toBe('confirmed')
+  })
 })
 
 describe.concurrent('a prolonged stall', () => {

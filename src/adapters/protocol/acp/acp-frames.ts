@@ -56,15 +56,16 @@ const toolCall = toolUpdated((frame) => lookAt(valueAt(frame, 'params.update')))
 
 const idOf = (frame: unknown): string | number | undefined => textAt(frame, 'id') ?? numberAt(frame, 'id')
 
-/** The answer to a prompt is known by its stop reason; an error answers whatever was asked, and may be the prompt's. */
-const promptAnswer = (frame: unknown): Completion | null => {
+/**
+ * While a turn is open, an answer can only be to its prompt, or to an older one: nothing else is asked then. One that gives neither a
+ * stop reason nor an error that can be read ends its turn badly all the same: no other answer will come (K11).
+ */
+const promptAnswer = (frame: unknown): Completion => {
   const prompt = idOf(frame)
-  const failure = textAt(frame, 'error.message')
-  if (failure !== undefined) return { isOk: false, text: failure, prompt }
   const reason = textAt(frame, 'result.stopReason')
-  if (reason === undefined) return null
   if (reason === 'end_turn') return { isOk: true, prompt }
-  return { isOk: false, text: reason, wasCancelled: reason === 'cancelled', prompt }
+  const failure = textAt(frame, 'error.message') ?? reason ?? "the agent's answer to the prompt says nothing"
+  return { isOk: false, text: failure, wasCancelled: reason === 'cancelled', prompt }
 }
 
 /** The call that is asked about opens here where it was not announced before. */

@@ -8,6 +8,20 @@ export type AcpMethod = Exclude<
   'session/request_permission' | 'elicitation/create'
 >
 
+export const TERMINAL_METHODS = [
+  'terminal/create',
+  'terminal/output',
+  'terminal/wait_for_exit',
+  'terminal/kill',
+  'terminal/release',
+] as const satisfies readonly AcpMethod[]
+
+export const ACP_METHODS = [
+  'fs/read_text_file',
+  'fs/write_text_file',
+  ...TERMINAL_METHODS,
+] as const satisfies readonly AcpMethod[]
+
 export type AcpOffers = { readonly [M in AcpMethod]?: ClientRequestHandlersByMethod[M] | undefined }
 
 export interface AcpOptions extends PermissionOptions {

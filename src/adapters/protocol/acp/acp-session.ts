@@ -25,19 +25,13 @@ import { listAt, textAt } from '../frames/json-value.js'
 import { PermissionDesk } from '../frames/permission-desk.js'
 import type { PermissionOption, Verdict } from '../frames/permission-desk.js'
 import { AcpGate } from './acp-gate.js'
+import { TERMINAL_METHODS } from './acp-options.js'
 import type { AcpMethod, AcpOffers, AcpOptions } from './acp-options.js'
 
 const START_TIMEOUT_MS = 300_000
 const SETTLE_MS = 100
 const ENDED_EARLY = 'the agent ended before it was ready'
 const PERMISSION = 'session/request_permission'
-const TERMINAL = [
-  'terminal/create',
-  'terminal/output',
-  'terminal/wait_for_exit',
-  'terminal/kill',
-  'terminal/release',
-] as const satisfies readonly AcpMethod[]
 
 const READY: ProtocolReply = { isOk: true }
 const failed = (message: string): ProtocolReply => ({ isOk: false, message })
@@ -212,7 +206,7 @@ export class AcpSession implements ProtocolSession {
     const { offers = {} } = this.#options
     return {
       fs: { readTextFile: 'fs/read_text_file' in offers, writeTextFile: 'fs/write_text_file' in offers },
-      terminal: TERMINAL.every((method) => method in offers),
+      terminal: TERMINAL_METHODS.every((method) => method in offers),
     }
   }
 
