@@ -2,8 +2,9 @@
 import * as v from 'valibot'
 import type { Protocol } from './actors/ports.js'
 import { RunwardenError, messageOf } from './errors.js'
-import { ms, name, parseOptions, unreserved } from './option-types.js'
+import { name, parseOptions, unreserved } from './option-types.js'
 import { namedProtocol, protocolNamed } from './protocol-names.js'
+import { namedOptionsSchema } from './protocol-options.js'
 
 /** Deeper data is a slip, or turns in a circle. */
 const DEPTH_MAX = 32
@@ -41,16 +42,6 @@ export const hostProtocols = v.pipe(
 )
 export type HostProtocols = v.InferOutput<typeof hostProtocols>
 
-/** Of the library's own protocols, what can be said of them as data. */
-const ownOptions = {
-  permissions: v.optional(v.picklist(['allow', 'refuse'])),
-  mcpServers: v.optional(v.array(v.record(v.string(), v.unknown()))),
-  authMethod: v.optional(name),
-  modeId: v.optional(name),
-  startTimeoutMs: v.optional(ms),
-  settleMs: v.optional(ms),
-}
-
 const split = (
   protocol: ProtocolOption,
 ): { readonly name: string; readonly options: Readonly<Record<string, unknown>> } =>
@@ -80,8 +71,7 @@ export const assertSpeakable = ({ protocol, prompt, stdin }: Speaking, what: str
   const given = split(protocol ?? 'lines')
   const own = namedProtocol(given.name)
   if (own === undefined) return
-  const entries = Object.fromEntries(own.options.map((option) => [option, ownOptions[option]]))
-  const shape = v.strictObject({ protocol: v.strictObject({ options: v.strictObject(entries) }) })
+  const shape = v.strictObject({ protocol: v.strictObject({ options: namedOptionsSchema(own.options) }) })
   parseOptions(shape, { protocol: { options: given.options } }, what)
   if (own.isInteractive) {
     if (prompt === undefined) refuse(needsPrompt(given.name))

@@ -76,7 +76,7 @@ export const namedProtocol = (name: string): Omit<Named, 'make'> | undefined =>
 /**
  * A protocol by its name, with options that are data.
  *
- * @throws `invalid-option` for a name that is not one of ours, and for an option that this protocol does not take.
+ * @throws `invalid-option` for a name that is not one of ours, and for an option that this protocol does not take, or not so.
  */
 export const protocolNamed = async (name: string, options: NamedProtocolOptions = {}): Promise<Protocol> => {
   const named = namedProtocol(name)
@@ -86,8 +86,7 @@ export const protocolNamed = async (name: string, options: NamedProtocolOptions 
       `option protocol ${JSON.stringify(name)} is none of ${PROTOCOL_NAMES.join(', ')}`,
     )
   }
-  const unknown = Object.keys(options).find((key) => !named.options.some((option) => option === key))
-  if (unknown !== undefined)
-    throw new RunwardenError('invalid-option', `protocol ${name}: unknown option ${unknown}`)
+  const { checked, namedOptionsSchema } = await import('./protocol-options.js')
+  checked<object>(namedOptionsSchema(named.options), options, `protocol ${name}`)
   return NAMED[name as ProtocolName].make(options)
 }

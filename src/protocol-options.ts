@@ -38,6 +38,16 @@ export const customOptionsSchema = v.strictObject({
   classify: callback,
 })
 
+const { mcpServers, authMethod, modeId, startTimeoutMs, settleMs } = acpOptionsSchema.entries
+const asData = {
+  permissions: v.optional(v.picklist(['allow', 'refuse'])),
+  ...{ mcpServers, authMethod, modeId, startTimeoutMs, settleMs },
+}
+
+/** What a protocol takes that was asked for by its name. */
+export const namedOptionsSchema = (options: readonly (keyof typeof asData)[]) =>
+  v.strictObject(Object.fromEntries(options.map((option) => [option, asData[option]])))
+
 /** Throws `invalid-option` before there is a protocol; callbacks and all else are handed on as they are. */
 export const checked = <T>(schema: v.GenericSchema, options: T, what: string): T => {
   parseOptions(schema, options, what)

@@ -113,6 +113,12 @@ describe('names', () => {
     await expect(protocolNamed('codex', { permissions: 'allow' })).rejects.toThrow(
       'protocol codex: unknown option permissions',
     )
+    await expect(protocolNamed('acp', { settleMs: NaN })).rejects.toThrow(
+      'protocol acp: option settleMs must be',
+    )
+    await expect(protocolNamed('pi-rpc', { permissions: 'maybe' as 'allow' })).rejects.toThrow(
+      'option permissions must',
+    )
   })
 
   it("O11: a host's own protocol is made by its name for each run, with the options of the job", async () => {
