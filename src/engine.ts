@@ -373,9 +373,14 @@ export class Engine {
   }
 
   #handle(run: RunActor): Run {
-    return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
-      this.stop({ run: runId }, { ...options, mode, fence: false }),
-    )
+    return new Run(run, {
+      clock: this.#parts.host.clock,
+      end: (runId, mode, options: EndOptions) =>
+        this.stop({ run: runId }, { ...options, mode, fence: false }),
+      assertOpen: (verb) => {
+        this.#assertNotClosed(verb)
+      },
+    })
   }
 
   #exists(runId: string): RunwardenError {

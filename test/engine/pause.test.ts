@@ -343,8 +343,8 @@ describe('who may pause and resume', () => {
     expect(events.filter((event) => event === 'run.pause')).toHaveLength(1)
     expect(events.filter((event) => event === 'run.resume')).toHaveLength(1)
     await engine.close()
-    await expect(run.pause()).rejects.toMatchObject({ code: 'refused' })
-    await expect(run.resume()).rejects.toMatchObject({ code: 'refused' })
+    await expect(run.pause()).rejects.toMatchObject({ code: 'engine-closing' })
+    await expect(run.resume()).rejects.toMatchObject({ code: 'engine-closing' })
   })
 
   it('O4: pauses and resumptions in a heap end as the last one said', async () => {
@@ -378,6 +378,34 @@ describe('who may pause and resume', () => {
       ...DEADLINE,
       what: 'the store answers',
     })
+  })
+})
+
+describe('a store that others write to', () => {
+  it('O1, O4: is waited for by a pause and a resumption, as by any other commit', async () => {
+    const database = join(tempDir(), 'runs.db')
+    let busy = 0
+    const note = (_: unknown, message: string): void => {
+      if (message.includes('did not take a commit')) busy += 1
+    }
+    const logger = { debug: () => undefined, info: () => undefined, warn: note, error: () => undefined }
+    // The machine may be slow to give it back.
+    const engine = await openTestEngine({ database, logger, commitDeadlineMs: 20_000 })
+    const started = await startFixture(engine, 'heartbeat')
+    await started.ready()
+    const other = new BetterSqlite3(database)
+    onTestFinished(() => void other.close())
+    const whileBusy = async <T>(command: () => Promise<T>): Promise<T> => {
+      other.exec('BEGIN IMMEDIATE')
+      const answer = command()
+      const upTo = busy + 2
+      await waitFor(() => busy >= upTo, { ...DEADLINE, what: 'it was busy twice' })
+      other.exec('COMMIT')
+      return answer
+    }
+    expect(await whileBusy(() => started.run.pause({ timeoutMs: 60_000 }))).toEqual(FROZEN)
+    await whileBusy(() => started.run.resume({ timeoutMs: 60_000 }))
+    await beatsAgain(started.ledger, ['leader', 'child', 'grandchild'])
   })
 })
 
