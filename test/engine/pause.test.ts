@@ -10,6 +10,7 @@ import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import type { StartedFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, signalsOf, statOf } from '../support/proc-reader.js'
+import { turns } from '../support/manual-clock.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 30_000 }
@@ -192,6 +193,44 @@ describe('a freeze', () => {
     await waitFor(() => lines.length > before, { ...DEADLINE, what: 'it beats again' })
     await run.cancel()
     await listening
+  })
+})
+
+describe('a freeze between a fork and its exec', () => {
+  it('O1: a shell that starts one program after the other stands still, wherever in a vfork it is met', async () => {
+    const engine = await openTestEngine()
+    const command = ['sh', '-c', 'while :; do /bin/true; git --version >/dev/null; done']
+    const run = await engine.start({ command, stop: quickStop })
+    await waitFor(() => run.state.process === 'alive', { ...DEADLINE, what: 'it is launched' })
+    for (let round = 0; round < 25; round += 1) {
+      expect(await run.pause({ timeoutMs: 60_000 })).toEqual(FROZEN)
+      expect(statOf(run.pid ?? 0)?.state).toBe('T')
+      await run.resume()
+      // Not always at the same place.
+      await turns(round * 20)
+    }
+    expect((await run.cancel()).status).toBe('confirmed')
+  })
+
+  it('O1, INV-5: a child that never gets to its exec is named, and so is the parent that waits for it', async (context) => {
+    if (spawnSync('python3', ['--version']).status !== 0) context.skip('no python3')
+    const engine = await openTestEngine()
+    // The flag of vfork alone: the parent waits, and the child has its memory to itself.
+    const source = [
+      'import ctypes, os, time',
+      'print("up", flush=True)',
+      'number = {"x86_64": 56, "aarch64": 220}[os.uname().machine]',
+      'ctypes.CDLL(None).syscall(number, 0x4000 | 17, 0, 0, 0, 0)',
+      'time.sleep(600)',
+    ].join('\n')
+    const run = await engine.start({ command: ['python3', '-c', source], stop: quickStop })
+    const pid = (): number => run.pid ?? 0
+    await waitFor(() => statOf(pid())?.state === 'D', { ...DEADLINE, what: 'the parent waits' })
+    const { status, running } = await run.pause({ timeoutMs: 60_000 })
+    expect(status).toBe('incomplete')
+    expect(running).toHaveLength(2)
+    expect(running[0]).toMatchObject({ pid: pid(), state: 'D' })
+    expect((await run.cancel()).status).toBe('confirmed')
   })
 })
 
