@@ -405,9 +405,14 @@ export class Engine {
   }
 
   #handle(run: RunActor): Run {
-    return new Run(run, this.#parts.host.clock, (runId, mode, options: EndOptions) =>
-      this.stop({ run: runId }, { ...options, mode, fence: false }),
-    )
+    return new Run(run, {
+      clock: this.#parts.host.clock,
+      end: (runId, mode, options: EndOptions) =>
+        this.stop({ run: runId }, { ...options, mode, fence: false }),
+      assertOpen: (verb) => {
+        this.#assertNotClosed(verb)
+      },
+    })
   }
 
   /** A part of a run that is being ended, or was, would outlive it. */
@@ -420,7 +425,7 @@ export class Engine {
 
   async #wantedEndOf(runId: string): Promise<'none' | 'interrupt' | 'cancel' | 'unknown'> {
     const held = this.#registry.runs.get(runId)
-    if (held !== undefined) return held.wantedEnd
+    if (held !== undefined) return held.wantedEnd.kind
     const stored = await this.#parts.host.store.loadRun(runId)
     return stored === null ? 'unknown' : (endOnRecord(stored) ?? 'none')
   }

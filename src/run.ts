@@ -24,20 +24,22 @@ export interface EventOptions {
   readonly output?: OutputForm
 }
 
+/** What the handles of one engine share. */
+interface RunHost {
+  readonly clock: Clock
+  readonly end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>
+  /** Throws `engine-closing` from the call of `close` on. */
+  readonly assertOpen: (verb: string) => void
+}
+
 export class Run {
   readonly #actor: RunActor
-  readonly #clock: Clock
-  readonly #end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>
+  readonly #host: RunHost
 
   /** @internal */
-  constructor(
-    actor: RunActor,
-    clock: Clock,
-    end: (runId: string, mode: 'cancel' | 'interrupt', options: EndOptions) => Promise<StopReceipt>,
-  ) {
+  constructor(actor: RunActor, host: RunHost) {
     this.#actor = actor
-    this.#clock = clock
-    this.#end = end
+    this.#host = host
   }
 
   get id(): string {
@@ -137,11 +139,13 @@ export class Run {
    *
    * @returns how far the freeze is: proven, or incomplete with what still runs, or pending.
    * @throws `refused`, naming the reason: the run is being ended, or over; also when it ended or was resumed during the wait.
-   *   `store-unavailable`: it could not be recorded, and nothing is frozen.
+   *   `engine-closing`, from the call of `close` on. `store-unavailable`: it could not be recorded within the engine's
+   *   `commitDeadlineMs`, and nothing is frozen.
    */
   async pause(options: PauseOptions = {}): Promise<PauseAnswer> {
     const { timeoutMs } = parseOptions(pauseOptionsSchema, options, 'pause')
-    return pauseRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
+    this.#host.assertOpen('pause')
+    return pauseRun(this.#actor, 'user', { clock: this.#host.clock, timeoutMs })
   }
 
   /**
@@ -149,11 +153,12 @@ export class Run {
    * run that is not paused is left as it is.
    *
    * @throws `refused`, naming the reason, when the run is being ended, or over: also when the grace window's end came first (O5).
-   *   `store-unavailable`: it could not be recorded.
+   *   `engine-closing`, from the call of `close` on. `store-unavailable`: it could not be recorded.
    */
   async resume(options: PauseOptions = {}): Promise<void> {
     const { timeoutMs } = parseOptions(pauseOptionsSchema, options, 'resume')
-    await resumeRun(this.#actor, 'user', { clock: this.#clock, timeoutMs })
+    this.#host.assertOpen('resume')
+    await resumeRun(this.#actor, 'user', { clock: this.#host.clock, timeoutMs })
   }
 
   /**
@@ -179,16 +184,16 @@ export class Run {
         'refused',
         `cancel: run ${this.id} is persistent; use stop, which asks it to end`,
       )
-    return this.#end(this.id, 'cancel', options)
+    return this.#host.end(this.id, 'cancel', options)
   }
 
   /** Ends the run as `interrupt` does: a persistent one, and one with `stop.askGraceMs`, is asked through its protocol first (P16). */
   stop(options: EndOptions = {}): Promise<StopReceipt> {
-    return this.#end(this.id, 'interrupt', options)
+    return this.#host.end(this.id, 'interrupt', options)
   }
 
   /** Ends the run so that a later one may continue its work. */
   interrupt(options: EndOptions = {}): Promise<StopReceipt> {
-    return this.#end(this.id, 'interrupt', options)
+    return this.#host.end(this.id, 'interrupt', options)
   }
 }

@@ -31,6 +31,8 @@ export interface ActorRole {
   isIntent(event: AnyEventObject): boolean
   /** Must not act when it cannot be recorded (K7). */
   isAutomatic(event: AnyEventObject): boolean
+  /** Is given up when the store does not take it within the commit deadline: its caller is told so. */
+  isDeclinable(event: AnyEventObject): boolean
   /** Whether transitions of this snapshot may go ahead of a store that does not answer: the actor is being ended. */
   mayRunAhead(snapshot: AnyMachineSnapshot): boolean
   /** O7: whether a timer's time stands still in this snapshot. Pure. Without it none does. */

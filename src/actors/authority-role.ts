@@ -13,6 +13,10 @@ export abstract class AuthorityRole {
     return false
   }
 
+  isDeclinable(): boolean {
+    return false
+  }
+
   mayRunAhead(): boolean {
     return true
   }

@@ -219,12 +219,12 @@ export class DurableActor {
     event: AnyEventObject,
     isStill?: () => boolean,
   ): Promise<CommitVerdict | 'unrecorded'> {
-    const { commits } = this.#host
+    const { commits, commitDeadlineMs, logger } = this.#host
     if (write.expectedRev === null) return commitFirst(this.#host, write, this.#recordedLate)
-    // K7: what cannot be recorded does not act; the watchdog asks again.
-    const isGuess = this.#role.isAutomatic(event)
-    const durable = isGuess
-      ? commits.submit(write, 0, isStill).catch(() => 'unrecorded' as const)
+    // K7: what cannot be recorded does not act; the watchdog asks again. A pause is tried for as long as a stop would wait.
+    const patienceMs = this.#role.isAutomatic(event) ? 0 : commitDeadlineMs
+    const durable = this.#mayGiveUp(event)
+      ? commits.submit(write, patienceMs, isStill).catch(() => 'unrecorded' as const)
       : commits.submit(write)
     const ahead = this.#runAhead(write, event)
     const verdict = await Promise.race([durable, ahead.taken])
@@ -235,10 +235,7 @@ export class DurableActor {
           if (late === 'stale') void this.#reload()
         },
         (error: unknown) => {
-          this.#host.logger.error(
-            { actor: this.id, error: messageOf(error) },
-            'a spooled transition was refused',
-          )
+          logger.error({ actor: this.id, error: messageOf(error) }, 'a spooled transition was refused')
         },
       )
       return 'committed'
@@ -248,8 +245,8 @@ export class DurableActor {
 
   /**
    * An operator must be able to stop a process while the store does not answer: past the deadline the write goes to the spool and the
-   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them; so does the engine's own
-   * guess, which is given up for the intent unless it may be on record already.
+   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them; so does what
+   * may be given up, and is given up for the intent unless it may be on record already.
    */
   #runAhead(write: ActorWrite, event: AnyEventObject): { taken: Promise<'spooled'>; cancel: () => void } {
     const { clock, commits, commitDeadlineMs, spool, logger } = this.#host
@@ -258,7 +255,7 @@ export class DurableActor {
       const start = (): void => {
         // One wait, however many intents arrive: the others would outlive the commit.
         this.#intentArrived = () => undefined
-        if (this.#role.isAutomatic(event)) commits.withdraw(write)
+        if (this.#mayGiveUp(event)) commits.withdraw(write)
         cancel = clock.after(commits.isDegraded ? 0 : commitDeadlineMs, () => {
           commits.keep(write)
           void (spool?.append(write) ?? Promise.resolve())
@@ -282,6 +279,10 @@ export class DurableActor {
         this.#intentArrived = () => undefined
       },
     }
+  }
+
+  #mayGiveUp(event: AnyEventObject): boolean {
+    return this.#role.isAutomatic(event) || this.#role.isDeclinable(event)
   }
 
   /** S3: another revision or owner stands. Take what is there, or let go. */

@@ -44,7 +44,7 @@ const messageFor = (state: RunState, request: EndRequest): RunMessage => {
 
 /** P7: asked for already, by the same or a stronger request, recorded or not yet. */
 const isRepeat = (run: RunActor, mode: StopMode): boolean =>
-  mode === 'cancel' ? run.wantedEnd === 'cancel' : run.isEndWanted
+  mode === 'cancel' ? run.wantedEnd.kind === 'cancel' : run.isEndWanted
 
 /** Whose work ended because someone asked: its line says `confirmed`; another's end was its own. */
 const wasEndedOnRequest = (state: RunState): boolean =>
@@ -128,6 +128,11 @@ const awaitAnswer = async (
   })
 }
 
+const pendingBecause = ({ state }: RunActor): string =>
+  state.freeze === null
+    ? 'it is not on record yet, and given up if the store does not take it'
+    : 'it is on record, and done as soon as it can be'
+
 /** O4: an order of the user's to pause or to resume; nothing of the run's end is in it. */
 const freezeRun = (run: RunActor, { mode, requestedAt }: EndRequest, clock: Clock): Ending => {
   const { state } = run
@@ -143,7 +148,7 @@ const freezeRun = (run: RunActor, { mode, requestedAt }: EndRequest, clock: Cloc
       if (typeof answered === 'boolean' || answered.status === 'frozen')
         return { ...line, status: 'confirmed', confirmedAt: Math.max(clock.wallMs(), requestedAt) }
       const { status, running } = answered
-      const error = status === 'pending' ? 'it is on record, and done as soon as it can be' : undefined
+      const error = status === 'pending' ? pendingBecause(run) : undefined
       return { ...line, status: 'unconfirmed', survivors: running, ...(error === undefined ? {} : { error }) }
     },
     (error: unknown): StopLine => ({ ...line, status: 'refused', error: messageOf(error) }),

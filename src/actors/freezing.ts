@@ -6,16 +6,17 @@
  * Invariants: INV-11 (an answer by the deadline).
  */
 import { RunwardenError } from '../errors.js'
-import type { FreezeOwner, Survivor } from '../machines/run/run.context.js'
+import type { FreezeOwner, Intent, Survivor } from '../machines/run/run.context.js'
 import type { Posted } from './actor-role.js'
 import type { Clock } from './ports.js'
 import type { RunActor } from './run.actor.js'
 
-/** What became of a pause by the time it was answered. It stands on record in any case. */
+/** What became of a pause by the time it was answered. Whether it is on record, `RunState.freeze` says. */
 export interface PauseAnswer {
   /**
    * `frozen`: every process of the tree was seen stopped. `incomplete`: those in `running` could not be stopped yet. `pending`: there is
-   * no process yet, or no word of it within the deadline.
+   * no process yet, or no word of it within the deadline: a pause that is not on record by then is given up when the store
+   * does not take it within the engine's `commitDeadlineMs`.
    */
   readonly status: 'frozen' | 'incomplete' | 'pending'
   readonly running: readonly Survivor[]
@@ -29,11 +30,19 @@ export interface FreezeWait {
 const PENDING: PauseAnswer = { status: 'pending', running: [] }
 
 /** O4: why a run can be neither paused nor resumed; null when it can. */
-const refusalOf = ({ state }: RunActor): string | null => {
+const refusalOf = ({ state }: RunActor, intent: Pick<Intent, 'kind' | 'reason'> | null): string | null => {
   if (state.isSettled) return `its work is settled: ${state.outcome?.status ?? state.work}`
-  if (state.intent === null) return null
-  const { kind, reason } = state.intent
+  if (intent === null) return null
+  const { kind, reason } = intent
   return `it is being ended (${state.process}) by ${kind}${reason === '' ? '' : `: ${reason}`}`
+}
+
+const recordedRefusalOf = (run: RunActor): string | null => refusalOf(run, run.state.intent)
+
+/** P1: also by an end that was asked for and is not on record yet. */
+const wantedRefusalOf = (run: RunActor): string | null => {
+  const { kind, reason } = run.wantedEnd
+  return refusalOf(run, kind === 'none' ? run.state.intent : { kind, reason })
 }
 
 const refused = (run: RunActor, verb: string, why: string): RunwardenError =>
@@ -41,10 +50,13 @@ const refused = (run: RunActor, verb: string, why: string): RunwardenError =>
 
 const assertTaken = (run: RunActor, verb: string, posted: Posted): void => {
   if (posted === 'unrecorded') {
+    // A pause is given up for the end that was asked for behind it: the store is not to blame.
+    const why = wantedRefusalOf(run)
+    if (why !== null) throw refused(run, verb, why)
     throw new RunwardenError('store-unavailable', `${verb}: run ${run.id}: the store did not take it`)
   }
   if (posted === 'disowned') throw refused(run, verb, 'this engine does not hold the run any more')
-  const why = refusalOf(run)
+  const why = recordedRefusalOf(run)
   if (why !== null) throw refused(run, verb, why)
 }
 
@@ -63,7 +75,7 @@ const awaitReport = (run: RunActor): { readonly answer: Promise<PauseAnswer>; re
   const answer = new Promise<PauseAnswer>((resolve, reject) => {
     const look = (): void => {
       const { freeze } = run.state
-      if (freeze === null) reject(refused(run, 'pause', refusalOf(run) ?? 'it was resumed meanwhile'))
+      if (freeze === null) reject(refused(run, 'pause', recordedRefusalOf(run) ?? 'it was resumed meanwhile'))
       else if (freeze.status === 'frozen' || freeze.status === 'incomplete')
         resolve({ status: freeze.status, running: freeze.running })
     }
@@ -96,11 +108,11 @@ export const pauseRun = async (run: RunActor, owner: FreezeOwner, wait: FreezeWa
   }
 }
 
-/** O10: continues every run that is frozen, whoever wanted it so; never rejects. */
+/** O10: continues every run that is frozen, or about to be, whoever wanted it so; never rejects. */
 export const thawAll = async (runs: Iterable<RunActor>, wait: FreezeWait): Promise<void> => {
-  const frozen = [...runs].filter(({ state }) => state.freeze !== null)
-  // One that is being ended goes on by its ladder.
-  await Promise.all(frozen.map((run) => resumeRun(run, 'user', wait).catch(() => false)))
+  // Behind a pause that is still on its way to the store. One that is being ended goes on by its ladder.
+  const left = [...runs].filter((run) => !run.state.isSettled && !run.isEndWanted)
+  await Promise.all(left.map((run) => resumeRun(run, 'user', wait).catch(() => false)))
 }
 
 /**

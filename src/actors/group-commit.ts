@@ -18,7 +18,7 @@ const MARK_DELAY_MS = 50
 
 interface Pending {
   readonly write: ActorWrite
-  /** Past this the next failure abandons the write: 0 at once (K7), Infinity never. */
+  /** Past this the next failure abandons the write: at once (K7), at the commit deadline (a pause), never (Infinity). */
   abandonAt: number
   /** Whether the write is still wanted: asked in the tick in which it goes to the store (K4). */
   readonly isStill: () => boolean
@@ -70,10 +70,17 @@ export class GroupCommit {
     })
   }
 
-  /** Nobody waits for this write any more. It is dropped, and rejects, unless it may be in the store: what is recorded must be acted upon. */
+  /**
+   * Nobody waits for this write any more. It is dropped, and rejects, unless it may be in the store: what is recorded must be acted upon.
+   * One that is on its way there is dropped as soon as the store says that nothing of it is in.
+   */
   withdraw(write: ActorWrite): void {
     const pending = this.#queue.find((one) => one.write === write)
-    if (pending === undefined || pending.mayBeIn) return
+    if (pending === undefined) return
+    if (pending.mayBeIn) {
+      pending.abandonAt = 0
+      return
+    }
     this.#queue = this.#queue.filter((one) => one !== pending)
     pending.reject(new RunwardenError('store-unavailable', 'the store did not answer'))
   }

@@ -84,6 +84,8 @@ export interface TreeMember {
   /** Stopped (`T`) only where every thread of it is (O1). */
   readonly state: string
   readonly name: string
+  /** Its parent waits in the kernel until it has exec'ed, and cannot be stopped before (`vfork`). */
+  readonly holdsUpParent?: boolean
 }
 
 export interface SignalFailure {

@@ -15,6 +15,7 @@ import {
   registryMachine,
 } from '../machines/registry/registry.machine.js'
 import type { ClosePolicy, RegistryContext } from '../machines/registry/registry.machine.js'
+import { isFreezeMode } from '../machines/stop-order/stop-order.context.js'
 import type { StopLine, StopMode, StopScope } from '../machines/stop-order/stop-order.context.js'
 import { AuthorityRole } from './authority-role.js'
 import { Closing } from './closing.js'
@@ -43,6 +44,17 @@ const identityOf = ({ id, row }: RunActor): RunIdentity => ({
 
 const ladderMs = ({ policy }: RunActor): number =>
   (policy.canAsk ? policy.askGraceMs : 0) + policy.termGraceMs + policy.killGraceMs
+
+/** O10: closing is in force from its call on, like a cancel. */
+const refusedByClosing = ({ id, state }: RunActor, mode: StopMode, requestedAt: number): StopLine => ({
+  runId: id,
+  status: 'refused',
+  work: state.outcome?.status ?? 'open',
+  requestedAt,
+  repeated: false,
+  isLive: !state.isSettled,
+  error: `${mode}: the engine that holds the run is closing`,
+})
 
 export class RegistryActor extends AuthorityRole implements ActorRole {
   readonly kind = 'registry'
@@ -239,6 +251,8 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     if (run === undefined) return null
     const { isForced, mode, reason, by, requestedAt } = filed
     const request = { mode: mode as StopMode, force: isForced, reason, by, requestedAt }
+    if (this.#closing.isBegun && isFreezeMode(request.mode))
+      return refusedByClosing(run, request.mode, requestedAt)
     return endRun(run, request, this.#host.clock).answer
   }
 

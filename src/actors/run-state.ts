@@ -46,6 +46,12 @@ export interface FreezeState {
   readonly running: readonly Survivor[]
 }
 
+/** The strongest end that was asked for, recorded or not yet, and what was said with it. */
+export interface WantedEnd {
+  readonly kind: 'none' | 'interrupt' | 'cancel'
+  readonly reason: string
+}
+
 interface Snapshot {
   readonly value: unknown
   readonly context: unknown

@@ -10,7 +10,7 @@
 import type { AnyEventObject } from 'xstate'
 import { messageOf } from '../errors.js'
 import type { RunEffect } from '../machines/run/run.effects.js'
-import { isAbandonableEvent, isAutomaticEvent, isIntentEvent } from '../machines/run/run.events.js'
+import { isAutomaticEvent, isDeclinableEvent, isIntentEvent } from '../machines/run/run.events.js'
 import type { RunCommand, RunFact } from '../machines/run/run.events.js'
 import { RUN_MACHINE_VERSION, runMachine } from '../machines/run/run.machine.js'
 import type { Outcome, RunContext, RunPolicy } from '../machines/run/run.context.js'
@@ -32,7 +32,7 @@ import { hasConfirmed, hasSettled } from './run-milestones.js'
 import { rowsOf } from './run-rows.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { describeRun, headOf, stateOf } from './run-state.js'
-import type { RunState } from './run-state.js'
+import type { RunState, WantedEnd } from './run-state.js'
 import { RunTurns } from './run-turns.js'
 
 type Untimed<E> = E extends { at: number } ? Omit<E, 'at'> : never
@@ -56,8 +56,8 @@ export class RunActor implements ActorRole {
   readonly #host: HostServices
   #head: RunHead | null = null
   #execution: ExecutionFacts | null = null
-  /** The strongest end that was asked for, recorded or not yet. */
-  #wantedEnd: 'none' | 'interrupt' | 'cancel' = 'none'
+  /** The strongest end that was asked for, recorded or not yet, and what was said with it. */
+  #wanted: WantedEnd = { kind: 'none', reason: '' }
   #settle: (outcome: Outcome) => void = () => undefined
   #confirm: (gone: Gone) => void = () => undefined
   #leaveListeners = new Set<() => void>()
@@ -106,11 +106,11 @@ export class RunActor implements ActorRole {
 
   /** An end was asked for: in force for every decision from the call on, recorded or not yet (P1). */
   get isEndWanted(): boolean {
-    return this.#wantedEnd !== 'none'
+    return this.#wanted.kind !== 'none'
   }
 
-  get wantedEnd(): 'none' | 'interrupt' | 'cancel' {
-    return this.#wantedEnd
+  get wantedEnd(): WantedEnd {
+    return this.#wanted
   }
 
   get policy(): RunPolicy {
@@ -128,7 +128,7 @@ export class RunActor implements ActorRole {
     this.#execution = execution
     this.#durable.resume(stored, timers)
     const { outcome, evidence, intent } = this.context
-    if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
+    if (intent !== null) this.#wantEnd(intent.kind === 'cancel', intent.reason)
     if (outcome !== null) this.#settle(outcome)
     if (this.state.isConfirmed)
       this.#confirm({ evidence, confirmedAt: evidence.at(-1)?.at ?? 0, survivors: [] })
@@ -153,7 +153,8 @@ export class RunActor implements ActorRole {
   }
 
   post(message: RunMessage, isStill?: () => boolean): Promise<Posted> {
-    if (isIntentEvent(message.type)) this.#wantEnd(message.type === 'run.cancel')
+    if (isIntentEvent(message.type))
+      this.#wantEnd(message.type === 'run.cancel', 'reason' in message ? message.reason : '')
     return this.#durable.post(message, isStill)
   }
 
@@ -194,7 +195,11 @@ export class RunActor implements ActorRole {
   }
 
   isAutomatic(event: AnyEventObject): boolean {
-    return isAbandonableEvent(event.type)
+    return isAutomaticEvent(event.type)
+  }
+
+  isDeclinable(event: AnyEventObject): boolean {
+    return isDeclinableEvent(event.type)
   }
 
   mayRunAhead(snapshot: { readonly context: unknown }): boolean {
@@ -244,7 +249,7 @@ export class RunActor implements ActorRole {
 
   committed(transition: Transition): void {
     const { intent, outcome, evidence } = transition.after.context as RunContext
-    if (intent !== null) this.#wantEnd(intent.kind === 'cancel')
+    if (intent !== null) this.#wantEnd(intent.kind === 'cancel', intent.reason)
     this.turns.follow(transition)
     if (this.#execution !== null && transition.event.type === 'process.launched') {
       this.#execution = { ...this.#execution, launchedAt: transition.at }
@@ -281,8 +286,9 @@ export class RunActor implements ActorRole {
     this.environment.onDisowned(this)
   }
 
-  #wantEnd(isForGood: boolean): void {
-    if (isForGood) this.#wantedEnd = 'cancel'
-    else if (this.#wantedEnd === 'none') this.#wantedEnd = 'interrupt'
+  #wantEnd(isForGood: boolean, reason: string): void {
+    const { kind } = this.#wanted
+    if (kind === 'none' || (isForGood && kind === 'interrupt'))
+      this.#wanted = { kind: isForGood ? 'cancel' : 'interrupt', reason }
   }
 }

@@ -125,11 +125,20 @@ export class TreeFreeze {
     }
   }
 
-  /** Parents first: one that watches its children must not see them stop. */
+  /**
+   * Parents first: one that watches its children must not see them stop. A child between its `vfork` and its `exec` is let on: its parent
+   * takes no stop before (ADR 0036).
+   */
   #stop(members: readonly TreeMember[]): void {
-    const running = members.filter(isRunning)
+    const heldUp = members.filter((member) => {
+      const isOurs = this.#isTakenUp || this.#stopped.has(keyOf(member))
+      return member.holdsUpParent === true && !isRunning(member) && isOurs
+    })
+    const unstopped = this.#reach.signal('SIGCONT', heldUp)
+    for (const member of heldUp) if (!unstopped.has(member.pid)) this.#stopped.delete(keyOf(member))
+    const running = members.filter((member) => isRunning(member) && member.holdsUpParent !== true)
     const failed = this.#reach.signal('SIGSTOP', running)
-    const ours = this.#isTakenUp ? members : running
+    const ours = this.#isTakenUp ? members.filter(({ holdsUpParent }) => holdsUpParent !== true) : running
     for (const member of ours) if (!failed.has(member.pid)) this.#stopped.add(keyOf(member))
   }
 

@@ -8,7 +8,7 @@ import { initialRunContext } from '../../src/machines/run/run.context.js'
 import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { headOf } from '../../src/actors/run-state.js'
-import { isAutomaticEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
+import { isAutomaticEvent, isDeclinableEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
@@ -32,6 +32,7 @@ class TestRole implements ActorRole {
   isDisowned = false
   isIntent = (event: { type: string }): boolean => isIntentEvent(event.type)
   isAutomatic = (event: { type: string }): boolean => isAutomaticEvent(event.type)
+  isDeclinable = (event: { type: string }): boolean => isDeclinableEvent(event.type)
   mayRunAhead = (snapshot: { context: unknown }): boolean => (snapshot.context as RunContext).intent !== null
   stamp = <T>(event: T): T => event
   describe = (): string => '{}'

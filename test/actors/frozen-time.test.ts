@@ -6,7 +6,7 @@ import type { KindRows } from '../../src/actors/store.ports.js'
 import { headOf } from '../../src/actors/run-state.js'
 import { DurableActor, GroupCommit } from '../../src/internal.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
-import { isAbandonableEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
+import { isAutomaticEvent, isDeclinableEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { standsStill } from '../../src/machines/run/run.timers.js'
 import { ManualClock, turns } from '../support/manual-clock.js'
@@ -32,7 +32,8 @@ class FreezableRole implements ActorRole {
   readonly standsStill = standsStill
   readonly seen: Transition[] = []
   isIntent = (event: { type: string }): boolean => isIntentEvent(event.type)
-  isAutomatic = (event: { type: string }): boolean => isAbandonableEvent(event.type)
+  isAutomatic = (event: { type: string }): boolean => isAutomaticEvent(event.type)
+  isDeclinable = (event: { type: string }): boolean => isDeclinableEvent(event.type)
   mayRunAhead = (snapshot: { context: unknown }): boolean => (snapshot.context as RunContext).intent !== null
   stamp = <T>(event: T): T => event
   describe = (): string => '{}'

@@ -11,13 +11,13 @@ import { seededRandom } from '../support/seeded.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_PAUSE_ROUNDS'] ?? 50)
-/** Each tenth round has the ladder's own length, the others declare a shorter one. */
-const FIXED_EVERY = 10
+/** Each fourth round has the ladder's own length, the others declare a shorter one. */
+const FIXED_EVERY = 4
 const AT_ONCE = 6
 const WINDOW_MS = 500
 const KILL_GRACE_MS = 5_000
 /** What a busy machine may need on top. */
-const ROOM_MS = 8_000
+const ROOM_MS = 5_000
 
 const ACTS = ['resume', 'exit', 'cancel', 'close'] as const
 type Act = (typeof ACTS)[number]

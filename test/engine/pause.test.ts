@@ -10,6 +10,7 @@ import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import type { StartedFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, signalsOf, statOf } from '../support/proc-reader.js'
+import { turns } from '../support/manual-clock.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 30_000 }
@@ -195,6 +196,44 @@ describe('a freeze', () => {
   })
 })
 
+describe('a freeze between a fork and its exec', () => {
+  it('O1: a shell that starts one program after the other stands still, wherever in a vfork it is met', async () => {
+    const engine = await openTestEngine()
+    const command = ['sh', '-c', 'while :; do /bin/true; git --version >/dev/null; done']
+    const run = await engine.start({ command, stop: quickStop })
+    await waitFor(() => run.state.process === 'alive', { ...DEADLINE, what: 'it is launched' })
+    for (let round = 0; round < 25; round += 1) {
+      expect(await run.pause({ timeoutMs: 60_000 })).toEqual(FROZEN)
+      expect(statOf(run.pid ?? 0)?.state).toBe('T')
+      await run.resume()
+      // Not always at the same place.
+      await turns(round * 20)
+    }
+    expect((await run.cancel()).status).toBe('confirmed')
+  })
+
+  it('O1, INV-5: a child that never gets to its exec is named, and so is the parent that waits for it', async (context) => {
+    if (spawnSync('python3', ['--version']).status !== 0) context.skip('no python3')
+    const engine = await openTestEngine()
+    // The flag of vfork alone: the parent waits, and the child has its memory to itself.
+    const source = [
+      'import ctypes, os, time',
+      'print("up", flush=True)',
+      'number = {"x86_64": 56, "aarch64": 220}[os.uname().machine]',
+      'ctypes.CDLL(None).syscall(number, 0x4000 | 17, 0, 0, 0, 0)',
+      'time.sleep(600)',
+    ].join('\n')
+    const run = await engine.start({ command: ['python3', '-c', source], stop: quickStop })
+    const pid = (): number => run.pid ?? 0
+    await waitFor(() => statOf(pid())?.state === 'D', { ...DEADLINE, what: 'the parent waits' })
+    const { status, running } = await run.pause({ timeoutMs: 60_000 })
+    expect(status).toBe('incomplete')
+    expect(running).toHaveLength(2)
+    expect(running[0]).toMatchObject({ pid: pid(), state: 'D' })
+    expect((await run.cancel()).status).toBe('confirmed')
+  })
+})
+
 /** Root without the right to signal other users' processes. */
 const canDropKill = (): boolean =>
   process.getuid?.() === 0 &&
@@ -343,8 +382,8 @@ describe('who may pause and resume', () => {
     expect(events.filter((event) => event === 'run.pause')).toHaveLength(1)
     expect(events.filter((event) => event === 'run.resume')).toHaveLength(1)
     await engine.close()
-    await expect(run.pause()).rejects.toMatchObject({ code: 'refused' })
-    await expect(run.resume()).rejects.toMatchObject({ code: 'refused' })
+    await expect(run.pause()).rejects.toMatchObject({ code: 'engine-closing' })
+    await expect(run.resume()).rejects.toMatchObject({ code: 'engine-closing' })
   })
 
   it('O4: pauses and resumptions in a heap end as the last one said', async () => {
@@ -378,6 +417,34 @@ describe('who may pause and resume', () => {
       ...DEADLINE,
       what: 'the store answers',
     })
+  })
+})
+
+describe('a store that others write to', () => {
+  it('O1, O4: is waited for by a pause and a resumption, as by any other commit', async () => {
+    const database = join(tempDir(), 'runs.db')
+    let busy = 0
+    const note = (_: unknown, message: string): void => {
+      if (message.includes('did not take a commit')) busy += 1
+    }
+    const logger = { debug: () => undefined, info: () => undefined, warn: note, error: () => undefined }
+    // The machine may be slow to give it back.
+    const engine = await openTestEngine({ database, logger, commitDeadlineMs: 20_000 })
+    const started = await startFixture(engine, 'heartbeat')
+    await started.ready()
+    const other = new BetterSqlite3(database)
+    onTestFinished(() => void other.close())
+    const whileBusy = async <T>(command: () => Promise<T>): Promise<T> => {
+      other.exec('BEGIN IMMEDIATE')
+      const answer = command()
+      const upTo = busy + 2
+      await waitFor(() => busy >= upTo, { ...DEADLINE, what: 'it was busy twice' })
+      other.exec('COMMIT')
+      return answer
+    }
+    expect(await whileBusy(() => started.run.pause({ timeoutMs: 60_000 }))).toEqual(FROZEN)
+    await whileBusy(() => started.run.resume({ timeoutMs: 60_000 }))
+    await beatsAgain(started.ledger, ['leader', 'child', 'grandchild'])
   })
 })
 

@@ -34,6 +34,7 @@ interface Member {
   readonly pid: number
   readonly name: string
   state: 'S' | 'T' | 'D'
+  isStopPending: boolean
   isTermPending: boolean
   cpuMs: number
 }
@@ -90,8 +91,19 @@ export class SimulatedExecution implements Execution {
   /** Another process in the tree; returns its pid. */
   spawn(name: string): number {
     const pid = this.#nextPid()
-    this.#members.set(pid, { pid, name, state: 'S', isTermPending: false, cpuMs: 0 })
+    this.#members.set(pid, { pid, name, state: 'S', isStopPending: false, isTermPending: false, cpuMs: 0 })
     return pid
+  }
+
+  /** A process waits in the kernel, where no stop reaches it, until it is woken. */
+  waitInKernel(pid: number): void {
+    const member = this.#members.get(pid)
+    if (member !== undefined) member.state = 'D'
+  }
+
+  wake(pid: number): void {
+    const member = this.#members.get(pid)
+    if (member?.state === 'D') member.state = member.isStopPending ? 'T' : 'S'
   }
 
   /** What a process writes. A frozen or dead one writes nothing; what it had written before is still in the pipe. */
@@ -168,8 +180,10 @@ export class SimulatedExecution implements Execution {
   }
 
   #take(member: Member, signal: SimulatedSignal): void {
-    if (signal === 'SIGSTOP') member.state = 'T'
-    if (signal === 'SIGCONT') member.state = 'S'
+    if (signal === 'SIGSTOP' || signal === 'SIGCONT') {
+      member.isStopPending = signal === 'SIGSTOP'
+      if (member.state !== 'D') member.state = member.isStopPending ? 'T' : 'S'
+    }
     if (signal === 'SIGTERM') member.isTermPending = true
     const isKilled = signal === 'SIGKILL' && this.diesOf.includes('SIGKILL')
     // A stopped process does not die of TERM before it is continued.

@@ -56,7 +56,10 @@ export async function openTroubledStore(database: string | StorePort = ':memory:
         return member.bind(target) as unknown
       return async (...args: unknown[]) => {
         if (own.trouble !== null && name !== 'close') throw own.trouble
-        if (name === 'commit') await gate
+        if (name === 'commit') {
+          await gate
+          if (own.trouble !== null) throw own.trouble
+        }
         const events =
           name === 'commit'
             ? (args[0] as { journal: { event: string } }[]).map(({ journal }) => journal.event)

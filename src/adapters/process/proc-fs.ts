@@ -97,6 +97,41 @@ export const stateOfThreads = ({ pid, state, threads }: ProcStat): string => {
   }
 }
 
+/** Null when it is not ours to read, or the process is gone. */
+const readText = (path: string): string | null => {
+  try {
+    return readProcFile(path)?.trim() ?? null
+  } catch {
+    return null
+  }
+}
+
+/** Where the kernel has it wait for a child's `exec`: `kernel_clone`, in older kernels `_do_fork` and `do_fork`. */
+const VFORK_WAIT = /clone|fork/
+
+/**
+ * Of a process in state D, the child that it waits for in `vfork`: until that has exec'ed, the two share their memory, and the parent takes
+ * no stop. Null when it waits for something else.
+ */
+export const vforkChildOf = ({ pid }: ProcStat, children: readonly ProcStat[]): ProcStat | null => {
+  const main = `/proc/${String(pid)}`
+  let threads: string[]
+  try {
+    threads = readdirSync(`${main}/task`)
+  } catch {
+    return null
+  }
+  const places = threads.map((thread) => readText(`${main}/task/${thread}/wchan`) ?? '')
+  const isCertain = places.some((place) => VFORK_WAIT.test(place))
+  // A kernel that does not say where anyone waits says `0`.
+  if (!isCertain && !places.every((place) => place === '' || place === '0')) return null
+  const memory = readText(`${main}/statm`)
+  const shares = children.find(
+    (child) => memory !== null && readText(`/proc/${String(child.pid)}/statm`) === memory,
+  )
+  return shares ?? (isCertain ? (children.at(-1) ?? null) : null)
+}
+
 /** The ids of all processes there are, at one moment or nearly so. */
 export const listPids = (): number[] =>
   readdirSync('/proc')

@@ -9,7 +9,7 @@
 import type { ExecutionMarks, ProcessIdentity, TreeMember } from '../../actors/ports.js'
 import type { ProcSnapshot } from './proc-table.js'
 import { keyOf } from './proc-table.js'
-import { stateOfThreads } from './proc-fs.js'
+import { stateOfThreads, vforkChildOf } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
 export interface TreeOptions {
@@ -56,9 +56,21 @@ export class Tree {
     this.#isGroupOccupied =
       isGroupOurs &&
       (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
+    const states = new Map(found.map((stat) => [stat, stateOfThreads(stat)]))
+    const inVfork = new Set(
+      found
+        .filter((stat) => states.get(stat) === 'D')
+        .map((stat) =>
+          vforkChildOf(
+            stat,
+            found.filter(({ parent }) => parent === stat.pid),
+          ),
+        ),
+    )
     return found.map((stat) => {
       const { pid, startTicks, name } = stat
-      return { pid, startTicks, state: stateOfThreads(stat), name }
+      const member = { pid, startTicks, state: states.get(stat) ?? '?', name }
+      return inVfork.has(stat) ? { ...member, holdsUpParent: true } : member
     })
   }
 

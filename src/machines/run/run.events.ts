@@ -126,6 +126,5 @@ export const isIntentEvent = (type: string): boolean =>
 /** Classifications the engine makes by itself: if they cannot be recorded, they do not act (K7). */
 export const isAutomaticEvent = (type: string): boolean => type.startsWith('watchdog.')
 
-/** What is given up at once when it cannot be recorded: the engine asks again by itself, a caller who waits is told so. */
-export const isAbandonableEvent = (type: string): boolean =>
-  isAutomaticEvent(type) || type === 'run.pause' || type === 'run.resume'
+/** What is given up when the store does not take it within the commit deadline, and for an intent that comes meanwhile (ADR 0033). */
+export const isDeclinableEvent = (type: string): boolean => type === 'run.pause' || type === 'run.resume'
