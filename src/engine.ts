@@ -172,7 +172,8 @@ export class Engine {
       }
     }
     await this.#registry.recovered()
-    this.#parts.host.clock.after(0, () => {
+    // P19: no hook is called before the host has its engine.
+    setImmediate(() => {
       this.#factory.open()
     })
   }

@@ -808,8 +808,8 @@ const RANDOM_LIMITS: WatchdogLimits = {
   completionSignalMs: 60 * S,
   sleepGapMs: 10 * S,
 }
-/** Asking again takes a second, and a tool that opens or closes without a word is seen with the next look. */
-const SLACK_MS = RANDOM_LIMITS.sleepGapMs + 2 * S
+/** Asking again takes a second, a look some turns of the loop, and a tool that opens or closes without a word is seen with the next look. */
+const SLACK_MS = RANDOM_LIMITS.sleepGapMs + 3 * S
 
 /** Keeps by itself what a watchdog must know, in the least clever way: how much silence has counted, at least and at most. */
 class Bookkeeper {
