@@ -244,9 +244,8 @@ export class DurableActor {
   }
 
   /**
-   * An operator must be able to stop a process while the store does not answer: past the deadline the write goes to the spool and the
-   * stop proceeds, the order of events kept. Facts wait for the store, unless an intent waits behind them; so does what
-   * may be given up, and is given up for the intent unless it may be on record already.
+   * An operator must be able to stop a process while the store does not answer: past the deadline the write goes to the spool, the order
+   * of events kept. Facts wait for the store, unless an intent is behind them, for which is given up what may be and is not on record.
    */
   #runAhead(write: ActorWrite, event: AnyEventObject): { taken: Promise<'spooled'>; cancel: () => void } {
     const { clock, commits, commitDeadlineMs, spool, logger } = this.#host

@@ -19,7 +19,7 @@ import type { RunActor } from './run.actor.js'
 import type { StopCall } from './stop-call.js'
 
 const FOLLOW_WAIT_MS = 40
-/** How often an engine that owes an answer is looked at. */
+/** An engine that owes an answer is looked at with every fifth look for it. */
 const JUDGE_EVERY = 5
 
 export interface ElsewhereOptions {
@@ -31,8 +31,6 @@ export interface ElsewhereOptions {
   readonly makeRun: (stored: StoredRun) => RunActor
   readonly hold: (run: RunActor) => void
 }
-
-type Judgement = 'alive' | 'gone' | 'unknown'
 
 const recordOf = (execution: ExecutionRow & { readonly runId: string }): ExecutionRecord | null =>
   execution.marks === undefined
@@ -224,7 +222,7 @@ export class Elsewheres {
   }
 
   /** R5: an engine that closed has given its runs up; one that cannot be judged keeps them. */
-  async #judge(engine: EngineRow | undefined): Promise<Judgement> {
+  async #judge(engine: EngineRow | undefined): Promise<'alive' | 'gone' | 'unknown'> {
     if (engine === undefined) return 'unknown'
     if (engine.closedAt !== null) return 'gone'
     if (engine.hostId !== this.#options.hostId) return 'unknown'

@@ -86,6 +86,8 @@ export interface TreeMember {
   readonly name: string
   /** Its parent waits in the kernel until it has exec'ed, and cannot be stopped before (`vfork`). */
   readonly holdsUpParent?: boolean
+  /** Its parent is a member that is not stopped, and would see it stop. */
+  readonly hasRunningParent?: boolean
 }
 
 export interface SignalFailure {

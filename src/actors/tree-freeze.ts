@@ -17,6 +17,8 @@ const QUIET_LOOKS_NEEDED = 2
 const FIRST_WAIT_MS = 2
 const MAX_WAIT_MS = 40
 const DEADLINE_MS = 2_000
+/** A parent that takes longer than so many looks to stop is not waited for: a tree that forks must be overtaken. */
+const PARENT_LOOKS_MAX = 4
 /** Once answered, a tree is looked at for as long as it is to be frozen: somebody else may continue a member. */
 const MAX_WATCH_MS = 4_000
 
@@ -39,6 +41,8 @@ export class TreeFreeze {
   readonly #reports: FreezeReports
   readonly #pause = new LookPause()
   readonly #stopped = new Set<string>()
+  /** In how many looks a member was let run because its parent still did. */
+  readonly #passedOver = new Map<string, number>()
   #isTakenUp = false
   /** The loop that counts; an older one sees that it is over when its look or its wait returns. */
   #loop = 0
@@ -77,6 +81,7 @@ export class TreeFreeze {
 
   #begin(): () => boolean {
     this.#loop += 1
+    this.#passedOver.clear()
     const loop = this.#loop
     this.#pause.wake()
     return () => this.#loop === loop
@@ -94,7 +99,7 @@ export class TreeFreeze {
       // A look that was under way when the tree was to be continued or ended stops nobody.
       if (!isWanted()) return
       const running = members?.filter(isRunning)
-      if (members !== null) this.#stop(members)
+      const mustWait = members !== null && this.#stop(members)
       if (running?.length === 0) quietLooks += 1
       else if (quietLooks > 0) {
         quietLooks = 0
@@ -110,7 +115,7 @@ export class TreeFreeze {
       }
       const lookMs = clock.monotonicMs() - lookedFromMs
       await this.#pause.wait(clock, quietLooks === 1 ? FIRST_WAIT_MS : Math.max(waitMs, lookMs))
-      waitMs = Math.min(waitMs * 2, found === 'none' ? MAX_WAIT_MS : MAX_WATCH_MS)
+      waitMs = mustWait ? FIRST_WAIT_MS : Math.min(waitMs * 2, found === 'none' ? MAX_WAIT_MS : MAX_WATCH_MS)
     }
   }
 
@@ -126,10 +131,10 @@ export class TreeFreeze {
   }
 
   /**
-   * Parents first: one that watches its children must not see them stop. A child between its `vfork` and its `exec` is let on: its parent
-   * takes no stop before (ADR 0036).
+   * Parents first: one that watches its children must not see them stop, so that a child waits until its parent was seen stopped, for a
+   * few looks. A child between its `vfork` and its `exec` is let on: its parent takes no stop before (ADR 0036). True when some must wait.
    */
-  #stop(members: readonly TreeMember[]): void {
+  #stop(members: readonly TreeMember[]): boolean {
     const heldUp = members.filter((member) => {
       const isOurs = this.#isTakenUp || this.#stopped.has(keyOf(member))
       return member.holdsUpParent === true && !isRunning(member) && isOurs
@@ -137,9 +142,18 @@ export class TreeFreeze {
     const unstopped = this.#reach.signal('SIGCONT', heldUp)
     for (const member of heldUp) if (!unstopped.has(member.pid)) this.#stopped.delete(keyOf(member))
     const running = members.filter((member) => isRunning(member) && member.holdsUpParent !== true)
-    const failed = this.#reach.signal('SIGSTOP', running)
-    const ours = this.#isTakenUp ? members.filter(({ holdsUpParent }) => holdsUpParent !== true) : running
+    const due = running.filter((member) => !this.#mustWait(member))
+    const failed = this.#reach.signal('SIGSTOP', due)
+    const ours = this.#isTakenUp ? members.filter(({ holdsUpParent }) => holdsUpParent !== true) : due
     for (const member of ours) if (!failed.has(member.pid)) this.#stopped.add(keyOf(member))
+    return due.length < running.length
+  }
+
+  #mustWait(member: TreeMember): boolean {
+    const looks = this.#passedOver.get(keyOf(member)) ?? 0
+    if (member.hasRunningParent !== true || looks >= PARENT_LOOKS_MAX) return false
+    this.#passedOver.set(keyOf(member), looks + 1)
+    return true
   }
 
   async #continueAll(isWanted: () => boolean): Promise<void> {

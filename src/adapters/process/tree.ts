@@ -67,10 +67,19 @@ export class Tree {
           ),
         ),
     )
+    const runs = new Set(
+      found.filter((stat) => !['T', 't'].includes(states.get(stat) ?? '?')).map(({ pid }) => pid),
+    )
     return found.map((stat) => {
       const { pid, startTicks, name } = stat
-      const member = { pid, startTicks, state: states.get(stat) ?? '?', name }
-      return inVfork.has(stat) ? { ...member, holdsUpParent: true } : member
+      return {
+        pid,
+        startTicks,
+        state: states.get(stat) ?? '?',
+        name,
+        ...(inVfork.has(stat) ? { holdsUpParent: true } : {}),
+        ...(runs.has(stat.parent) ? { hasRunningParent: true } : {}),
+      }
     })
   }
 
