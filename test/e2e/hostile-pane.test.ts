@@ -2,11 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
 import { openTestEngine } from '../support/engine.js'
-import { endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
+import { REPEATS_ELSEWHERE as REPEATS, endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
 import { NO_TMUX, hasTmux, testTmux } from '../support/tmux.js'
 
-const REPEATS = Number(process.env['RUNWARDEN_REPEATS'] ?? 1)
 const AT_ONCE = 6
 
 describe('hostile programs in panes', () => {

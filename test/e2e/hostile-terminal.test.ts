@@ -2,10 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
 import { openTestEngine } from '../support/engine.js'
-import { endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
+import { REPEATS_ELSEWHERE as REPEATS, endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
 
-const REPEATS = Number(process.env['RUNWARDEN_REPEATS'] ?? 1)
 const AT_ONCE = 10
 
 describe('hostile programs on terminals', () => {

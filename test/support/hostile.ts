@@ -6,6 +6,9 @@ import { startFixture } from './engine.js'
 import type { StartedFixture } from './engine.js'
 import { waitFor } from './wait-for.js'
 
+/** Stops of each program on a terminal or in a pane: the plain ones are repeated most. */
+export const REPEATS_ELSEWHERE = Math.max(1, Math.floor(Number(process.env['RUNWARDEN_REPEATS'] ?? 1) / 5))
+
 /** Group and marks cannot see a process that lifted its limit and scrubbed its environment on purpose: docs/guarantees.md. */
 const isBeyondMarks = ({ name }: Fixture): boolean => name === 'mark-shedding-daemon'
 
