@@ -2,7 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
 import { openTestEngine } from '../support/engine.js'
-import { REPEATS_ELSEWHERE as REPEATS, endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
+import {
+  REPEATS_ELSEWHERE as REPEATS,
+  endBeyondMarks,
+  expectTruth,
+  stopWhenReady,
+} from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
 
 const AT_ONCE = 10
