@@ -10,7 +10,7 @@ import {
 } from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
 
-const AT_ONCE = 10
+const AT_ONCE = 6
 
 describe('hostile programs on terminals', () => {
   it(`L9, C5: each is gone when its stop says so, in ${String(REPEATS)} stops of each with both cores busy`, async () => {

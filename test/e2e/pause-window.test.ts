@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine, openRecords } from '../../src/index.js'
 import type { Engine, Outcome, RunHistory } from '../../src/index.js'
-import { endTree } from '../support/end-tree.js'
+import { endTree, kill } from '../support/end-tree.js'
 import { startFixture } from '../support/engine.js'
 import type { StartedFixture } from '../support/engine.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
@@ -37,7 +37,7 @@ const perform = async (act: Act, engine: Engine, { run }: StartedFixture): Promi
   if (act === 'cancel') await run.cancel()
   if (act === 'close') await engine.close()
   // Its group number stays its own until the leader is reaped, and then nobody is left to signal.
-  if (act === 'exit' && run.pid !== undefined && !run.state.isConfirmed) process.kill(run.pid, 'SIGKILL')
+  if (act === 'exit' && run.pid !== undefined && !run.state.isConfirmed) kill({ pid: run.pid })
 }
 
 /** The outcome that the record calls for: what was recorded first decides, and a cancel is stronger than an interrupt. */

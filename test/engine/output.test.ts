@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunEventOut } from '../../src/index.js'
 import { testDatabase } from '../support/database.js'
+import { kill } from '../support/end-tree.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { waitFor } from '../support/wait-for.js'
 
@@ -34,7 +35,7 @@ describe('draining', () => {
     await started.run.cancel()
     const ended = (await events).find(({ type }) => type === 'output-ended')
     expect(ended).toMatchObject({ type: 'output-ended' })
-    for (const { pid } of started.alive()) process.kill(pid, 'SIGKILL')
+    started.alive().forEach(kill)
   })
 })
 

@@ -5,7 +5,7 @@ import { createEngine, openRecords } from '../../src/index.js'
 import { cli, start, textOf } from '../cli/cli.js'
 import type { Started } from '../cli/cli.js'
 import { openBackdoor, testDatabase } from '../support/database.js'
-import { endTree } from '../support/end-tree.js'
+import { endTree, kill } from '../support/end-tree.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
@@ -178,7 +178,7 @@ describe('recovery', () => {
     const elsewhere = await runElsewhere('ignore-term')
     process.kill(elsewhere.runner.pid, 'SIGSTOP')
     onTestFinished(() => {
-      process.kill(elsewhere.runner.pid, 'SIGKILL')
+      kill(elsewhere.runner)
     })
     const engine = await openTestEngine({ database: elsewhere.database })
     const receipt = await engine.stop({ run: 'r1' }, { timeoutMs: 700 })

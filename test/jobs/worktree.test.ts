@@ -80,7 +80,8 @@ it('O9, O14: an interrupted job goes on in the same worktree, with its commits a
       workspace !== null &&
       engine.live().length > 0 &&
       existsSync(join(workspace.path, 'half')) &&
-      git(workspace.path, 'status', '--porcelain') !== ''
+      // Committed, and changed since.
+      git(workspace.path, 'status', '--porcelain').startsWith(' M half')
     )
   }
   await waitFor(isHalf, { deadlineMs: 30_000, what: 'half of the work' })

@@ -31,7 +31,8 @@ export async function killUntilEmpty(look: () => readonly Identity[], options: W
   }, options)
 }
 
-function kill({ pid }: Identity): void {
+/** KILLs a process that may be gone since somebody looked. */
+export function kill({ pid }: { readonly pid: number }): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch (error) {

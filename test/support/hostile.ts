@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import type { Engine, RunSpec, StopReceipt } from '../../src/index.js'
 import type { Fixture } from '../fixtures/catalogue.js'
+import { kill } from './end-tree.js'
 import { startFixture } from './engine.js'
 import type { StartedFixture } from './engine.js'
 import { waitFor } from './wait-for.js'
@@ -21,7 +22,7 @@ export async function stopWhenReady(
   // Where the leader ends by itself, the stop comes after that: what it left behind is being swept.
   const isUp = (): boolean =>
     fixture.leaderEnd === 'stays' ? started.isReady() : started.run.state.isSettled
-  await waitFor(isUp, { deadlineMs: 60_000, what: `${fixture.name} is up` })
+  await waitFor(isUp, { deadlineMs: 120_000, what: `${fixture.name} is up` })
   return [started, await started.run.cancel({ timeoutMs: 60_000 })]
 }
 
@@ -35,5 +36,5 @@ export function expectTruth(fixture: Fixture, started: StartedFixture, receipt: 
 }
 
 export function endBeyondMarks(fixture: Fixture, started: StartedFixture): void {
-  if (isBeyondMarks(fixture)) for (const { pid } of started.alive()) process.kill(pid, 'SIGKILL')
+  if (isBeyondMarks(fixture)) started.alive().forEach(kill)
 }
