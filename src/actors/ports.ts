@@ -35,6 +35,8 @@ export interface ExecutionMarks {
   readonly cookie: string
   /** The value of an unused soft resource limit, or null where it cannot be set. */
   readonly limit: number | null
+  /** The folder of its cgroup, where it gets one; nothing else is ever put into that. */
+  readonly cgroup?: string
 }
 
 export type Containment = 'cgroup' | 'group+marks' | 'group' | 'job-object' | 'pane'
@@ -97,6 +99,8 @@ export interface Execution {
   ): readonly SignalFailure[]
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
+  /** Removes what held the processes, once they are gone. False when it could not be removed: there is no more to it than an empty folder. */
+  discard?(): boolean
 }
 
 /** How an execution is found again in a later process. */

@@ -93,11 +93,12 @@ export const executionLines = (
   colours: Colours,
 ): readonly string[] =>
   executions.flatMap((execution) => {
-    const { attempt, containment, logPath, survivors = [] } = execution
+    const { attempt, containment, logPath, marks, survivors = [] } = execution
+    const held = containment === 'cgroup' ? `cgroup ${clean(marks?.cgroup ?? '')}` : (containment ?? '-')
     return [
       `attempt ${String(attempt)}  ${identityText(execution)}`,
       `           ${timesOf(execution, createdAt)}`,
-      `           contained by ${containment ?? '-'} · log ${clean(logPath ?? 'none')}`,
+      `           contained by ${held} · log ${clean(logPath ?? 'none')}`,
       ...(survivors.length === 0
         ? []
         : [`           ${colours.red(`still alive: ${nameSurvivors(survivors)}`)}`]),

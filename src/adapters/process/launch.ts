@@ -14,6 +14,7 @@ import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
 import { COOKIE_VARIABLE } from './proc-table.js'
+import { programProblem } from './program.js'
 
 export interface LaunchedProcess {
   readonly identity: ProcessIdentity
@@ -69,8 +70,7 @@ const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => 
   return { ...spec.env, [COOKIE_VARIABLE]: inherited === undefined ? cookie : `${inherited}:${cookie}` }
 }
 
-const spawn = (spec: LaunchSpec) => {
-  const [program = '', ...args] = spec.command
+const spawn = ([program = '', ...args]: readonly string[], spec: LaunchSpec) => {
   return execa(program, args, {
     cwd: spec.cwd,
     env: environmentOf(spec),
@@ -108,14 +108,28 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
   for (let turns = 0; turns < READ_TURNS; turns += 1) if (await Promise.race([ended, turn()])) return
 }
 
-export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
+/** A command that does something first and then becomes the given one. */
+export type Prelude = (command: readonly string[]) => readonly string[]
+
+/** What can be known before the spawn; the rest is told by it. */
+const assertLaunchable = (spec: LaunchSpec, hasPrelude: boolean): void => {
+  const [program = ''] = spec.command
   const problem = cwdProblem(spec.cwd)
-  if (problem !== null)
-    throw new LaunchError('ENOENT', `cannot launch ${String(spec.command[0])}: ${problem}`)
+  if (problem !== null) throw new LaunchError('ENOENT', `cannot launch ${program}: ${problem}`)
+  // Where a shell execs the program, the spawn does not fail with it.
+  const code = hasPrelude ? programProblem(program, spec) : null
+  if (code !== null) throw toLaunchError(spec, new LaunchError(code, code))
+}
+
+export const launch = async (spec: LaunchSpec, prelude?: Prelude): Promise<LaunchedProcess> => {
+  assertLaunchable(spec, prelude !== undefined)
+  const command = prelude?.(spec.command) ?? spec.command
   const { limit } = spec.marks
   const kernel = libc()
   const child =
-    limit === null || kernel === null ? spawn(spec) : kernel.withLimitMark(limit, () => spawn(spec)).result
+    limit === null || kernel === null
+      ? spawn(command, spec)
+      : kernel.withLimitMark(limit, () => spawn(command, spec)).result
   const { pid, stdout, stderr, stdin } = child
   // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
   const identity = pid === undefined ? null : identify(pid)

@@ -1,12 +1,13 @@
 /**
  * The process port on this machine: launches, adopts and looks up executions.
  *
- * Owns: the choice of containment, and the marks of each execution. `cgroup` and `pane` are declared and not offered yet.
+ * Owns: the marks of each execution, and how the tree of each is reached. `pane` is declared and not offered yet.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type {
   Containment,
+  EvidenceKind,
   Execution,
   ExecutionMarks,
   ExecutionRecord,
@@ -15,6 +16,10 @@ import type {
   ProcessPort,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
+import { launchInto } from './cgroup-launch.js'
+import { mintFolder } from './cgroup-place.js'
+import { CgroupTree } from './cgroup-tree.js'
+import { Cgroup } from './cgroup.js'
 import { launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
@@ -36,7 +41,26 @@ interface Tier {
   readonly table: ProcTable
 }
 
-const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
+const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
+
+/** What a launch was to be held by; an execution on record as held by something else never was in it. */
+const cgroupOf = ({ cgroup }: ExecutionMarks, containment: Containment): Cgroup | null =>
+  cgroup === undefined || containment !== 'cgroup' ? null : new Cgroup(cgroup)
+
+type Reach = Pick<Execution, 'scan' | 'signal' | 'emptyEvidence' | 'discard'>
+
+const reachOf = (table: ProcTable, tree: Tree, cgroup: Cgroup | null, emptyEvidence: EvidenceKind): Reach => {
+  if (cgroup === null) {
+    return { scan: async () => tree.membersIn(await table.look()), signal: signalMembers, emptyEvidence }
+  }
+  const held = new CgroupTree(cgroup, tree, table)
+  return {
+    scan: () => held.scan(),
+    signal: (signal, members) => held.signal(signal, members),
+    emptyEvidence: 'cgroup-empty',
+    discard: () => cgroup.remove(),
+  }
+}
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
@@ -62,10 +86,13 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     endInput: () => {
       launched.stdin?.end()
     },
-    scan: async () => tree.membersIn(await tier.table.look()),
-    signal: signalMembers,
-    emptyEvidence: 'tree-reaped',
+    ...reachOf(tier.table, tree, cgroupOf(spec.marks, tier.containment), 'tree-reaped'),
   }
+}
+
+const launchIn = (tier: Tier, spec: LaunchSpec): Promise<LaunchedProcess> => {
+  const cgroup = cgroupOf(spec.marks, tier.containment)
+  return cgroup === null ? launch(spec) : launchInto(cgroup, spec)
 }
 
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
@@ -91,7 +118,9 @@ const adoptedExecution = (
 ): Execution => {
   const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
   const place = judge(identity)
+  const reach = reachOf(tier.table, tree, cgroupOf(record.marks, record.containment), 'identity-gone')
   return {
+    ...reach,
     identity,
     containment: record.containment,
     isOwnChild: false,
@@ -104,18 +133,21 @@ const adoptedExecution = (
     endInput: () => undefined,
     scan: async () => {
       if (place === 'gone') return []
-      if (place === 'here') return tree.membersIn(await tier.table.look())
+      if (place === 'here') return reach.scan()
       throw new RunwardenError(
         'refused',
         'the execution is in a process namespace that cannot be seen from here',
       )
     },
-    signal: signalMembers,
-    emptyEvidence: 'identity-gone',
+    ...(place === 'gone' ? { emptyEvidence: 'identity-gone' } : {}),
   }
 }
 
-export const createProcessPort = (containment: 'group+marks' | 'group'): ProcessPort => {
+/** `cgroupParent`: the folder that findPlace has tried, for the tier `cgroup`. */
+export const createProcessPort = (
+  containment: 'cgroup' | 'group+marks' | 'group',
+  cgroupParent: string | null = null,
+): ProcessPort => {
   if (!existsSync('/proc/self/stat')) {
     throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
   }
@@ -128,8 +160,9 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): Process
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
+      ...(cgroupParent === null ? {} : { cgroup: mintFolder(cgroupParent) }),
     }),
-    launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
+    launch: async (spec) => ownExecution(tier, spec, await launchIn(tier, spec)),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
     lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),

@@ -2,7 +2,7 @@
  * Which processes belong to one execution.
  *
  * Owns: the rule of membership. A process is ours when it was found ours before, bears the execution's marks, is in the leader's group
- *   or session, or descends from one of these.
+ *   or session, is in its cgroup, or descends from one of these.
  * Invariants: INV-14 (what cannot be proven ours is not a member: a group or session counts only while its number cannot have been
  *   given to someone else), C5, R6.
  */
@@ -22,6 +22,9 @@ export interface TreeOptions {
   readonly isOwnChild: boolean
 }
 
+type HeldPids = Pick<ReadonlySet<number>, 'has'>
+const NOBODY: HeldPids = new Set()
+
 /** Oldest first: a child is never older than its parent. Within one tick the ids go up, but where they begin anew. */
 const byAge = (one: ProcStat, other: ProcStat): number =>
   one.startTicks - other.startTicks || one.pid - other.pid
@@ -36,13 +39,14 @@ export class Tree {
     this.#isGroupOccupied = options.isOwnChild
   }
 
-  membersIn(table: ProcSnapshot): readonly TreeMember[] {
+  /** `held`: the pids that the execution's cgroup names, where it has one. */
+  membersIn(table: ProcSnapshot, held: HeldPids = NOBODY): readonly TreeMember[] {
     const oldest = this.#options.leader?.startTicks ?? 0
     const candidates = table.alive.filter(({ startTicks }) => startTicks >= oldest)
     const isGroupOurs = this.#isGroupOurs(table)
     const members = new Map<number, ProcStat>()
     for (const stat of candidates) {
-      if (this.#isMember(stat, isGroupOurs, table)) members.set(stat.pid, stat)
+      if (held.has(stat.pid) || this.#isMember(stat, isGroupOurs, table)) members.set(stat.pid, stat)
     }
     this.#addDescendants(members, candidates)
     const found = [...members.values()].sort(byAge)

@@ -5,7 +5,7 @@
 import type { Kysely, Migration } from 'kysely'
 import { isPostgres } from './dialect.js'
 
-export const SCHEMA_VERSION = 2
+export const SCHEMA_VERSION = 3
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
@@ -235,8 +235,21 @@ const jobs: Migration = {
   },
 }
 
+const cgroup: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.alterTable('runwarden_execution').addColumn('cgroup', 'text').execute()
+    await db
+      .withTables<{ runwarden_meta: { name: string; value: string } }>()
+      .updateTable('runwarden_meta')
+      .set({ value: '3' })
+      .where('name', '=', 'schema-version')
+      .execute()
+  },
+}
+
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
   runwarden_0002_jobs: jobs,
+  runwarden_0003_cgroup: cgroup,
 }

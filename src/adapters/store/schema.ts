@@ -65,6 +65,8 @@ export interface ExecutionTable {
   cookie: string
   limit_mark: number | null
   containment: string
+  /** The folder of its cgroup. */
+  cgroup: string | null
   log_path: string | null
   pid: number | null
   start_ticks: number | null
