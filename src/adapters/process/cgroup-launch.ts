@@ -1,6 +1,6 @@
 /** Launches a candidate into a cgroup of its own, and answers when it is in there. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LaunchSpec } from '../../actors/ports.js'
+import type { LaunchSpec, OutputStream } from '../../actors/ports.js'
 import { RunwardenError, messageOf } from '../../errors.js'
 import type { Cgroup } from './cgroup.js'
 import { JOIN_FAILED_CODE, joining, lostVariables } from './cgroup-join.js'
@@ -44,6 +44,24 @@ const makeOrSay = (cgroup: Cgroup): void => {
   }
 }
 
+/** L2: Node throws away what a child wrote that has exited before anybody listens. What comes during the wait is kept for the receiver. */
+const keepingOutput = (launched: LaunchedProcess): LaunchedProcess => {
+  const kept: [OutputStream, Buffer][] = []
+  let receive = (stream: OutputStream, chunk: Buffer): void => {
+    kept.push([stream, chunk])
+  }
+  launched.onOutput((stream, chunk) => {
+    receive(stream, chunk)
+  })
+  return {
+    ...launched,
+    onOutput: (receiver) => {
+      receive = receiver
+      for (const [stream, chunk] of kept.splice(0)) receiver(stream, chunk)
+    },
+  }
+}
+
 /** Rejects when there is no process; then there is no cgroup either. */
 export const launchInto = async (cgroup: Cgroup, spec: LaunchSpec): Promise<LaunchedProcess> => {
   const lost = lostVariables(spec.env)
@@ -53,7 +71,7 @@ export const launchInto = async (cgroup: Cgroup, spec: LaunchSpec): Promise<Laun
   }
   makeOrSay(cgroup)
   try {
-    const launched = await launch(spec, (command) => joining(cgroup.folder, command, spec.env))
+    const launched = keepingOutput(await launch(spec, (command) => joining(cgroup.folder, command, spec.env)))
     await untilJoined(cgroup, launched)
     return launched
   } catch (error) {

@@ -2,8 +2,9 @@
  * The tree of an execution that is held by a cgroup: everything in the cgroup, and everything that is proven ours outside of it.
  *
  * Owns: the union of both looks, and which signal becomes a word to the cgroup.
- * Invariants: INV-5 (empty is said only when the kernel says `populated 0` and no mark is found), INV-6 and C8 (a cgroup that holds this
- *   process, or one of its group, is never frozen or killed as a whole), INV-14, C3, C4, O1.
+ * Invariants: INV-5 (empty is said only when the kernel says `populated 0` and no mark is found), INV-14 (a process older than the leader
+ *   was put there by somebody else: it is no member), INV-6 and C8 (a cgroup that holds such a one, or this process, or one of its group,
+ *   is never frozen or killed as a whole), C3, C4, O1.
  */
 import type { SignalFailure, TreeMember } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
@@ -24,13 +25,23 @@ export class CgroupTree {
   readonly #cgroup: Cgroup
   readonly #tree: Tree
   readonly #table: ProcTable
+  readonly #oldestTicks: number
   /** As of the last look. */
   #inside: CgroupLook['groupOf'] = new Map()
+  #hasStrangers = false
+  #isEmpty = false
 
-  constructor(cgroup: Cgroup, tree: Tree, table: ProcTable) {
+  /** `oldestTicks`: when the leader was started; 0 where that is not known. */
+  constructor(cgroup: Cgroup, tree: Tree, table: ProcTable, oldestTicks: number) {
     this.#cgroup = cgroup
     this.#tree = tree
     this.#table = table
+    this.#oldestTicks = oldestTicks
+  }
+
+  /** The kernel said so at the last look. */
+  get isEmpty(): boolean {
+    return this.#isEmpty
   }
 
   async scan(): Promise<readonly TreeMember[]> {
@@ -39,8 +50,10 @@ export class CgroupTree {
       // R6: after the table. A number that was given away in between has the start time of its last owner, and is not signalled.
       const { isPopulated, groupOf } = this.#cgroup.look()
       this.#inside = groupOf
+      this.#isEmpty = !isPopulated
+      this.#hasStrangers = [...groupOf.keys()].some((pid) => this.#isStranger(pid))
       const members = this.#membersIn(table, groupOf)
-      if (!isPopulated || members.some(({ pid }) => groupOf.has(pid))) return members
+      if (!isPopulated || this.#hasStrangers || members.some(({ pid }) => groupOf.has(pid))) return members
     }
     throw new RunwardenError(
       'unreadable',
@@ -75,11 +88,16 @@ export class CgroupTree {
 
   /** C8: somebody may have moved this process into the cgroup. */
   #isWhollyOurs(members: readonly TreeMember[]): boolean {
-    if (this.#cgroup.contains('self')) return false
+    if (this.#hasStrangers || this.#cgroup.contains('self')) return false
     return members.every(({ pid }) => {
       const stat = this.#inside.has(pid) ? readStat(pid) : null
       return stat === null || !isForbidden(pid, stat.group)
     })
+  }
+
+  #isStranger(pid: number): boolean {
+    const stat = pid > 0 ? readStat(pid) : null
+    return stat !== null && isAlive(stat) && stat.startTicks < this.#oldestTicks
   }
 
   #membersIn(table: ProcSnapshot, groupOf: CgroupLook['groupOf']): readonly TreeMember[] {
@@ -94,7 +112,8 @@ export class CgroupTree {
   /** A process that the table does not know yet: in the cgroup, and the same before and after that was read. */
   #proven(pid: number): TreeMember[] {
     const before: ProcStat | null = pid > 0 ? readStat(pid) : null
-    if (before === null || !isAlive(before) || !this.#cgroup.contains(pid)) return []
+    if (before === null || !isAlive(before) || before.startTicks < this.#oldestTicks) return []
+    if (!this.#cgroup.contains(pid)) return []
     if (readStat(pid)?.startTicks !== before.startTicks) return []
     const { startTicks, state, name } = before
     return [{ pid, startTicks, state, name }]

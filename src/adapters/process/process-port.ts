@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type {
   Containment,
-  EvidenceKind,
   Execution,
   ExecutionMarks,
   ExecutionRecord,
@@ -18,14 +17,12 @@ import type {
 import { RunwardenError } from '../../errors.js'
 import { launchInto } from './cgroup-launch.js'
 import { mintFolder } from './cgroup-place.js'
-import { CgroupTree } from './cgroup-tree.js'
-import { Cgroup } from './cgroup.js'
 import { launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
-import { signalMembers } from './signal.js'
+import { cgroupOf, reachOf } from './reach.js'
 import { Tree } from './tree.js'
 
 const MS_PER_TICK = 10
@@ -43,25 +40,6 @@ interface Tier {
 
 const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
 
-/** What a launch was to be held by; an execution on record as held by something else never was in it. */
-const cgroupOf = ({ cgroup }: ExecutionMarks, containment: Containment): Cgroup | null =>
-  cgroup === undefined || containment !== 'cgroup' ? null : new Cgroup(cgroup)
-
-type Reach = Pick<Execution, 'scan' | 'signal' | 'emptyEvidence' | 'discard'>
-
-const reachOf = (table: ProcTable, tree: Tree, cgroup: Cgroup | null, emptyEvidence: EvidenceKind): Reach => {
-  if (cgroup === null) {
-    return { scan: async () => tree.membersIn(await table.look()), signal: signalMembers, emptyEvidence }
-  }
-  const held = new CgroupTree(cgroup, tree, table)
-  return {
-    scan: () => held.scan(),
-    signal: (signal, members) => held.signal(signal, members),
-    emptyEvidence: 'cgroup-empty',
-    discard: () => cgroup.remove(),
-  }
-}
-
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
     leader: launched.identity,
@@ -69,7 +47,13 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     usesMarks: usesMarks(tier),
     isOwnChild: true,
   })
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(spec.marks, tier.containment),
+    leader: launched.identity,
+    otherwise: 'tree-reaped',
+  })
   return {
+    ...reach,
     identity: launched.identity,
     containment: tier.containment,
     isOwnChild: true,
@@ -86,7 +70,9 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     endInput: () => {
       launched.stdin?.end()
     },
-    ...reachOf(tier.table, tree, cgroupOf(spec.marks, tier.containment), 'tree-reaped'),
+    get emptyEvidence() {
+      return evidence()
+    },
   }
 }
 
@@ -118,7 +104,11 @@ const adoptedExecution = (
 ): Execution => {
   const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
   const place = judge(identity)
-  const reach = reachOf(tier.table, tree, cgroupOf(record.marks, record.containment), 'identity-gone')
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(record.marks, record.containment),
+    leader: identity,
+    otherwise: 'identity-gone',
+  })
   return {
     ...reach,
     identity,
@@ -139,7 +129,9 @@ const adoptedExecution = (
         'the execution is in a process namespace that cannot be seen from here',
       )
     },
-    ...(place === 'gone' ? { emptyEvidence: 'identity-gone' } : {}),
+    get emptyEvidence() {
+      return place === 'gone' ? 'identity-gone' : evidence()
+    },
   }
 }
 
