@@ -66,7 +66,7 @@ export interface TreeMember {
 
 export interface SignalFailure {
   readonly pid: number
-  /** `EPERM`, or `refused` for what may never be signalled (C8). */
+  /** `EPERM`; `refused` for what may never be signalled (C8); `escaped` for what its tier does not reach (C2). */
   readonly error: string
 }
 

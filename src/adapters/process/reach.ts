@@ -5,11 +5,14 @@ import type {
   Execution,
   ExecutionMarks,
   ProcessIdentity,
+  SignalFailure,
+  TreeMember,
 } from '../../actors/ports.js'
 import { CgroupTree } from './cgroup-tree.js'
 import { Cgroup } from './cgroup.js'
 import type { ProcTable } from './proc-table.js'
 import { signalMembers } from './signal.js'
+import type { StopSignal } from './signal.js'
 import type { Tree } from './tree.js'
 
 export type Reach = Pick<Execution, 'scan' | 'signal' | 'discard'> & {
@@ -21,6 +24,18 @@ export type Reach = Pick<Execution, 'scan' | 'signal' | 'discard'> & {
 export const cgroupOf = ({ cgroup }: ExecutionMarks, containment: Containment): Cgroup | null =>
   cgroup === undefined || containment !== 'cgroup' ? null : new Cgroup(cgroup)
 
+/** C2: the tier `group` does not reach beyond group, session and lineage. Whom it does not reach, it names. */
+const signalTree = (
+  tree: Tree,
+  signal: StopSignal,
+  members: readonly TreeMember[],
+): readonly SignalFailure[] => {
+  const escaped = new Set(tree.escaped.map(({ pid }) => pid))
+  const reached = members.filter(({ pid }) => !escaped.has(pid))
+  const unreached = members.filter(({ pid }) => escaped.has(pid))
+  return [...signalMembers(signal, reached), ...unreached.map(({ pid }) => ({ pid, error: 'escaped' }))]
+}
+
 export interface ReachOptions {
   readonly cgroup: Cgroup | null
   readonly leader: ProcessIdentity | null
@@ -31,8 +46,11 @@ export interface ReachOptions {
 export const reachOf = (tree: Tree, table: ProcTable, { cgroup, leader, otherwise }: ReachOptions): Reach => {
   if (cgroup === null) {
     return {
-      scan: async () => tree.membersIn(await table.look()),
-      signal: signalMembers,
+      scan: async () => {
+        const members = tree.membersIn(await table.look())
+        return [...members, ...tree.escaped]
+      },
+      signal: (signal, members) => signalTree(tree, signal, members),
       evidence: () => otherwise,
     }
   }

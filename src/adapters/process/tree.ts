@@ -16,7 +16,7 @@ export interface TreeOptions {
   /** Null when only the marks are known: an engine died between the spawn and the identity's commit. */
   readonly leader: ProcessIdentity | null
   readonly marks: ExecutionMarks
-  /** False in the `group` tier: the marks are not looked for. */
+  /** False in the `group` tier: a mark alone makes no member. */
   readonly usesMarks: boolean
   /** Whether this process launched the leader, so that its group was its own when the tree began. */
   readonly isOwnChild: boolean
@@ -29,9 +29,15 @@ const NOBODY: HeldPids = new Set()
 const byAge = (one: ProcStat, other: ProcStat): number =>
   one.startTicks - other.startTicks || one.pid - other.pid
 
+const toMember = (stat: ProcStat): TreeMember => {
+  const { pid, startTicks, name } = stat
+  return { pid, startTicks, state: stateOfThreads(stat), name }
+}
+
 export class Tree {
   readonly #options: TreeOptions
   #known = new Set<string>()
+  #escaped: readonly TreeMember[] = []
   #isGroupOccupied: boolean
 
   constructor(options: TreeOptions) {
@@ -51,14 +57,31 @@ export class Tree {
     this.#addDescendants(members, candidates)
     const found = [...members.values()].sort(byAge)
     this.#known = new Set(found.map(keyOf))
+    this.#escaped = this.#escapedIn(members, candidates, table)
     const leaderPid = this.#options.leader?.pid
     this.#isGroupOccupied =
       isGroupOurs &&
       (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
-    return found.map((stat) => {
-      const { pid, startTicks, name } = stat
-      return { pid, startTicks, state: stateOfThreads(stat), name }
-    })
+    return found.map(toMember)
+  }
+
+  /**
+   * As of the last look: who bears a mark of an execution that is not held by marks (tier `group`), and is no member otherwise. They are
+   * not signalled in that tier, and nothing is proven gone while they live (INV-5).
+   */
+  get escaped(): readonly TreeMember[] {
+    return this.#escaped
+  }
+
+  #escapedIn(
+    members: ReadonlyMap<number, ProcStat>,
+    candidates: readonly ProcStat[],
+    table: ProcSnapshot,
+  ): readonly TreeMember[] {
+    const { usesMarks, marks } = this.#options
+    if (usesMarks) return []
+    const isEscaped = (stat: ProcStat): boolean => !members.has(stat.pid) && table.bearsMark(stat, marks)
+    return candidates.filter(isEscaped).sort(byAge).map(toMember)
   }
 
   #isMember(stat: ProcStat, isGroupOurs: boolean, table: ProcSnapshot): boolean {
