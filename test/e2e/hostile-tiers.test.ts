@@ -84,22 +84,29 @@ const stopOne = async (engine: Engine, tier: Tier, fixture: Fixture): Promise<Ro
   return row
 }
 
+const cell = ({ fixture, tier, said, named, left, evidence, isTrue }: Row): string => {
+  const what = said === 'unconfirmed' ? `${said}, ${String(named)} named` : `${said} ${evidence}`
+  // `confirmed` speaks of what the tier can see, and the guarantees say that it cannot see this one.
+  const truth = UNSEEN[tier].includes(fixture) ? 'beyond' : isTrue ? 'true' : 'FALSE'
+  return `${truth.padEnd(7)}${what}, ${String(left)} left`
+}
+
+const cellOf = (name: string, tier: Tier): string => {
+  const row = rows.find((one) => one.fixture === name && one.tier === tier)
+  if (row !== undefined) return cell(row)
+  return tier === 'cgroup' && noCgroup !== null ? 'skipped: no cgroup v2' : 'not run'
+}
+
 const print = (): void => {
-  const cell = ({ said, named, left, evidence, isTrue }: Row): string => {
-    const what = said === 'unconfirmed' ? `${said}, ${String(named)} named` : `${said} ${evidence}`
-    return `${isTrue ? 'true ' : 'FALSE'} ${what}, ${String(left)} left`
-  }
-  const lines = fixtures.map(({ name }) => {
-    const cells = TIERS.map((tier) => {
-      const row = rows.find((one) => one.fixture === name && one.tier === tier)
-      const beyond = UNSEEN[tier].includes(name) ? ' (beyond this tier)' : ''
-      return (row === undefined ? 'skipped: no cgroup v2' : `${cell(row)}${beyond}`).padEnd(52)
-    })
-    return `${name.padEnd(27)}${cells.join('')}`
-  })
-  console.log(
-    [`${'stopped'.padEnd(27)}${TIERS.map((tier) => tier.padEnd(52)).join('')}`, ...lines].join('\n'),
+  const line = (first: string, cells: readonly string[]): string =>
+    `${first.padEnd(27)}${cells.map((text) => text.padEnd(46)).join('')}`
+  const lines = fixtures.map(({ name }) =>
+    line(
+      name,
+      TIERS.map((tier) => cellOf(name, tier)),
+    ),
   )
+  console.log([line('stopped', TIERS), ...lines].join('\n'))
 }
 
 describe('hostile programs in every tier', () => {
