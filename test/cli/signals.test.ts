@@ -24,7 +24,9 @@ test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     run.kill(signal)
     const { code, stderr } = await run.ended
     expect(code).toBe(130)
-    expect(stderr).toMatch(new RegExp(`interrupted: ${signal} · .* · confirmed by (?:tree-reaped|cgroup-empty)`))
+    expect(stderr).toMatch(
+      new RegExp(`interrupted: ${signal} · .* · confirmed by (?:tree-reaped|cgroup-empty)`),
+    )
     expect(run.alive()).toEqual([])
     expect(signalsOf(readLedger(run.ledger), 'leader')).toContain('SIGTERM')
   },

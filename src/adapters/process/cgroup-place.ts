@@ -62,7 +62,7 @@ export const folderOf = (pid: number | 'self', mount: CgroupMount): string | nul
 }
 
 /** Names a cgroup namespace: a path means the same cgroup only within one. */
-export const cgroupNamespace = (): string => {
+const cgroupNamespace = (): string => {
   try {
     return /\d+/.exec(readlinkSync('/proc/self/ns/cgroup'))?.[0] ?? '0'
   } catch {
