@@ -74,7 +74,17 @@ test('INV-5: what will not die is named, and the command ends in 75', async ({ s
   const under = ['setpriv', '--bounding-set=-kill', '--inh-caps=-kill']
   const run = await runFixture(
     'deep-tree',
-    ['--json', '--id', 'un', '--term-grace', '200ms', '--kill-grace', '200ms'],
+    [
+      '--json',
+      '--containment',
+      'group+marks',
+      '--id',
+      'un',
+      '--term-grace',
+      '200ms',
+      '--kill-grace',
+      '200ms',
+    ],
     { under },
   )
   run.kill('SIGINT')
