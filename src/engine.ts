@@ -7,7 +7,7 @@ import { uuidv7 } from 'uuidv7'
 import { Elsewheres } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { HostServices } from './actors/actor-role.js'
-import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
+import type { Clock, GuardianPort, LogPort, Logger, ProcessPort } from './actors/ports.js'
 import type { EngineRow, StorePort } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
@@ -49,6 +49,15 @@ export interface EngineParts {
   readonly processes: ProcessPort
   readonly logs: LogPort
   readonly row: EngineRow
+  /** Null: nobody ends the runs when this process dies. */
+  readonly guardian: GuardianPort | null
+}
+
+/** Whose runs are recovered, and in whose name. */
+export interface Recovery {
+  readonly by: 'recovery' | 'guardian'
+  /** Of this engine alone; null: of every engine that died. */
+  readonly of: string | null
 }
 
 /** What the jobs need of the engine that works them. */
@@ -150,18 +159,18 @@ export class Engine {
     await this.#elsewhere.abandonOrdersOfTheDead()
     this.#filed.start()
     this.#beat()
-    if (recover === 'interrupt') {
-      for (const run of await this.#elsewhere.takeOverAll()) {
-        if (run.state.isSettled || run.state.intent !== null) continue
-        void run.post({
-          type: 'run.interrupt',
-          by: 'recovery',
-          reason: 'the engine that ran it died',
-          force: false,
-        })
-      }
-    }
+    if (recover === 'interrupt') await this.recover({ by: 'recovery', of: null })
     await this.#registry.recovered()
+  }
+
+  /** @internal Takes up the runs of dead engines, and interrupts those that nobody wanted to end (R3). Returns what was taken. */
+  async recover({ by, of }: Recovery): Promise<readonly RunActor[]> {
+    const runs = await this.#elsewhere.takeOverAll(of)
+    for (const run of runs) {
+      if (run.state.isSettled || run.state.intent !== null) continue
+      void run.post({ type: 'run.interrupt', by, reason: 'the engine that ran it died', force: false })
+    }
+    return runs
   }
 
   /**
@@ -333,6 +342,7 @@ export class Engine {
       host.spool?.discard()
       await host.store.close()
     })
+    this.#parts.guardian?.dismiss({ hasLeft: runs !== 'leave' && left.length > 0 })
     return { left }
   }
 
@@ -410,6 +420,8 @@ export class Engine {
       // INV-11: what is over is in the store; the handle that the host holds goes on answering.
       if (run.state.isDone) this.#registry.letGo(run)
     })
+    // R7: before anything of it is on record.
+    this.#parts.guardian?.arm()
     run.turns.onNews((news) => {
       this.#publish(news)
     })

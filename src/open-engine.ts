@@ -23,6 +23,7 @@ import { isPostgresUrl, withoutCredentials } from './adapters/store/postgres-url
 import { openSqlite } from './adapters/store/sqlite.js'
 import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
+import { chooseGuardian } from './guardian-task.js'
 import { isInScope } from './machines/registry/registry.machine.js'
 import { absolute, parseOptions } from './option-types.js'
 import { engineOptionsSchema } from './options.js'
@@ -50,6 +51,11 @@ export interface EngineOptions {
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }
   readonly commitDeadlineMs?: number
+  /**
+   * When this process dies without `close`, a small process beside it ends and confirms its runs, as the next engine would (R7). It is
+   * started with the first run, and goes when the engine closes. Only with `database`, and not `:memory:`. Default false.
+   */
+  readonly guardian?: boolean
   readonly logger?: Logger
 }
 
@@ -234,6 +240,7 @@ export const openEngineOver = async (
       heartbeatAt: now,
       closedAt: null,
     },
+    guardian: chooseGuardian(id, processes.self, options, logger),
   })
   if (spool !== null) await replaySpools(store, spool, processes, hostId)
   try {

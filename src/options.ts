@@ -49,6 +49,11 @@ export const engineOptionsSchema = v.strictObject({
   ),
   /** How long a stop waits for a store that does not answer before it goes ahead. Default 2 000 ms. */
   commitDeadlineMs: v.optional(ms, 2_000),
+  /**
+   * R7: a small process of its own ends this engine's runs when this process dies without `close`. Started with the first run. Needs a
+   * store that it can open: a path or `postgres://…`. Default false.
+   */
+  guardian: v.optional(v.boolean(), false),
   /** Any pino-shaped logger. Silent by default. */
   logger: v.optional(anything),
 })

@@ -122,10 +122,11 @@ export class Elsewheres {
     return { takenOver, owned, answered }
   }
 
-  /** R3: takes every run whose engine is provably dead. */
-  async takeOverAll(): Promise<readonly RunActor[]> {
+  /** R3: takes every run whose engine is provably dead; with `of`, those of that engine. */
+  async takeOverAll(of: string | null): Promise<readonly RunActor[]> {
     const { host } = this.#options
-    const strangers = await host.store.openRunsOfOthers(host.engineId)
+    const others = await host.store.openRunsOfOthers(host.engineId)
+    const strangers = others.filter(({ owner }) => of === null || owner === of)
     if (strangers.length === 0) return []
     const engines = await this.#engines()
     const taken: RunActor[] = []

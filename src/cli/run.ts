@@ -42,6 +42,7 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly cwd?: string
   readonly stdin?: boolean
   readonly quiet?: boolean
+  readonly guardian?: boolean
 }
 
 export const collectLabel = (
@@ -87,8 +88,9 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
   }
 }
 
-const engineOptionsOf = ({ db, containment }: RunOptions): EngineOptions => ({
+const engineOptionsOf = ({ db, containment, guardian = true }: RunOptions): EngineOptions => ({
   database: newOrExistingStore(db),
+  guardian,
   ...(containment === undefined ? {} : { containment: { prefer: containment } }),
 })
 
@@ -194,6 +196,7 @@ export const addRun = (program: Command): void => {
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
     .option('--quiet', 'say nothing of our own, but for errors')
+    .option('--no-guardian', 'let its processes outlive this one when it is killed')
   for (const option of protocolOptions()) command.addOption(option)
   command.addHelpText('after', HELP).action(async (command: string[], _options: unknown, self: Command) => {
     await run(command, self.optsWithGlobals<RunOptions>())
