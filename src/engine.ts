@@ -14,11 +14,13 @@ import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
 import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
+import { isAdoptable } from './actors/run-survival.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import { parseOptions } from './option-types.js'
 import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
 import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
+import type { OnRecover } from './machines/run/run.context.js'
 import type { FreezeMode } from './machines/stop-order/stop-order.context.js'
 import { Records, toStopScope } from './records.js'
 import type { RunHistory, RunQuery, RunSummary } from './records.js'
@@ -49,6 +51,7 @@ export interface EngineParts {
   readonly processes: ProcessPort
   readonly logs: LogPort
   readonly row: EngineRow
+  readonly onRecover: OnRecover
   /** Null: nobody ends the runs when this process dies. */
   readonly guardian: GuardianPort | null
 }
@@ -106,6 +109,7 @@ export class Engine {
       host,
       processes,
       logs: parts.logs,
+      onRecover: parts.onRecover,
       requestAdmission: (run) => {
         this.#registry.admitAttempt(run)
       },
@@ -168,6 +172,10 @@ export class Engine {
     const runs = await this.#elsewhere.takeOverAll(of)
     for (const run of runs) {
       if (run.state.isSettled || run.state.intent !== null) continue
+      // R3, R7: it goes on here; a guardian goes on with nothing.
+      if (by === 'recovery' && isAdoptable(run.policy, run.state)) continue
+      // Its result is there; the time it has to exit goes on, and ends it.
+      if (run.state.work === 'open.finishing') continue
       void run.post({ type: 'run.interrupt', by, reason: 'the engine that ran it died', force: false })
     }
     return runs

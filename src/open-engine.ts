@@ -47,6 +47,11 @@ export interface EngineOptions {
   readonly kysely?: Kysely<any>
   readonly containment?: { readonly prefer?: Tier; readonly atLeast?: Tier }
   readonly recover?: 'interrupt' | false
+  /**
+   * R3: what becomes of this engine's runs when it dies, unless a run says otherwise: the next engine interrupts them (default), adopts
+   * them, or keeps its hands off.
+   */
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }
@@ -240,6 +245,7 @@ export const openEngineOver = async (
       heartbeatAt: now,
       closedAt: null,
     },
+    onRecover: options.onRecover,
     guardian: chooseGuardian(id, processes.self, options, logger),
   })
   if (spool !== null) await replaySpools(store, spool, processes, hostId)

@@ -1,7 +1,7 @@
 /** Every option at the door but those of a run: its shape, its default. The schemas are the public types. */
 import * as v from 'valibot'
 import { isPostgresUrl } from './adapters/store/postgres-url.js'
-import { bytes, ms, name, noNul, runId, unreserved } from './option-types.js'
+import { bytes, ms, name, noNul, onRecoverSchema, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
   /** Default `group+marks`. */
@@ -28,6 +28,8 @@ export const engineOptionsSchema = v.strictObject({
   containment: v.optional(containmentSchema, {}),
   /** What becomes of runs whose engine died: `interrupt` them, or leave them to `stop`. Default `interrupt`. */
   recover: v.optional(v.union([v.literal('interrupt'), v.literal(false)]), 'interrupt'),
+  /** R3: what becomes of runs that give no `onRecover` of their own, when this engine dies. Default `interrupt`. */
+  onRecover: v.optional(onRecoverSchema, 'interrupt'),
   /** Where output is kept. Default: a folder beside a database file, else nowhere. */
   logs: v.optional(
     v.union([

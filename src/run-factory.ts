@@ -3,6 +3,7 @@
  *
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
+import { Readable } from 'node:stream'
 import type { HostServices } from './actors/actor-role.js'
 import type { LogPort, ProcessPort, StdinSource } from './actors/ports.js'
 import { limitOutput } from './actors/output-limit.js'
@@ -11,7 +12,9 @@ import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
 import { lines } from './adapters/protocol/lines.js'
-import type { RunContext, RunPolicy } from './machines/run/run.context.js'
+import { protocolNamed } from './adapters/protocol/by-name.js'
+import { RunwardenError } from './errors.js'
+import type { OnRecover, RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './option-types.js'
 import { watchdogDefaults } from './run-spec.js'
 import type { ParsedRunSpec } from './run-spec.js'
@@ -24,7 +27,22 @@ const DEFAULTS = {
   finalizeDeadlineMs: 30_000,
 }
 
-const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
+/** R10: what cannot outlive its engine is refused by name, at the door. */
+const assertSurvives = (spec: ParsedRunSpec, onRecover: OnRecover, hasLog: boolean): void => {
+  if (onRecover === 'interrupt') return
+  const refuse = (why: string): never => {
+    throw new RunwardenError('invalid-option', `start: option onRecover "${onRecover}" cannot be had: ${why}`)
+  }
+  const { protocol, stdin, fallback } = spec
+  if (!hasLog) refuse('this engine keeps no logs, and the output is to outlive it there')
+  if (protocol.isInteractive)
+    refuse(`protocol "${protocol.name}" takes prompts, and that conversation ends with this engine`)
+  const inputs = [stdin, ...(fallback?.candidates.map((one) => one.stdin) ?? [])]
+  if (inputs.some((input) => input === 'pipe' || input instanceof Readable))
+    refuse('option stdin is a pipe, which breaks with this engine; give it as text')
+}
+
+const policyOf = (spec: ParsedRunSpec, onRecover: OnRecover): RunPolicy => ({
   ...DEFAULTS,
   isInteractive: spec.protocol.isInteractive && !spec.oneShot,
   isDriven: spec.protocol.isInteractive,
@@ -42,6 +60,7 @@ const policyOf = (spec: ParsedRunSpec): RunPolicy => ({
   isForeground: spec.foreground,
   timeoutMs: spec.limits.timeoutMs ?? null,
   maxOutputBytes: spec.limits.maxOutputBytes ?? null,
+  onRecover,
 })
 
 const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
@@ -59,6 +78,8 @@ export interface RunFactoryParts {
   readonly host: HostServices
   readonly processes: ProcessPort
   readonly logs: LogPort
+  /** For runs that do not say. */
+  readonly onRecover: OnRecover
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
 }
@@ -74,6 +95,9 @@ export class RunFactory {
 
   fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
+    const { logs, onRecover: otherwise } = this.#parts
+    const onRecover = spec.onRecover ?? otherwise
+    assertSurvives(spec, onRecover, logs.pathOf(runId, 1) !== null)
     const here = process.cwd()
     const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
     const candidates = [first, ...(spec.fallback?.candidates ?? [])].map(({ command, cwd, env, stdin }) => ({
@@ -97,7 +121,7 @@ export class RunFactory {
     const run = new RunActor(
       row,
       {
-        ...this.#environment(policyOf(spec)),
+        ...this.#environment(policyOf(spec, onRecover)),
         ...output,
         candidates,
         protocol: spec.protocol,
@@ -113,7 +137,9 @@ export class RunFactory {
   /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */
   fromRecord(stored: StoredRun): RunActor {
     const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
-    return new RunActor(stored.row, this.#environment(context.policy), this.#parts.host)
+    const environment = this.#environment(context.policy)
+    const protocol = protocolNamed(stored.row.protocol) ?? environment.protocol
+    return new RunActor(stored.row, { ...environment, protocol }, this.#parts.host)
   }
 
   #environment(policy: RunPolicy): RunEnvironment {

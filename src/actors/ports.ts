@@ -48,6 +48,8 @@ export interface LaunchSpec {
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdin: StdinSource
+  /** R10: the folder of its log, whose files take the place of pipes; stdin is text or nothing then. */
+  readonly outputFolder?: string | undefined
   readonly marks: ExecutionMarks
 }
 
@@ -77,8 +79,8 @@ export interface Execution {
   readonly isOwnChild: boolean
   /** The leader's exit, for an own child; never settles otherwise. */
   readonly exited: Promise<ExitStatus>
-  /** Registers the one receiver of output. Chunks are shared: copy what is kept. */
-  onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
+  /** Registers the one receiver of output. Chunks are shared: copy what is kept. What comes from files waits for the receiver's promise. */
+  onOutput(receive: (stream: OutputStream, chunk: Buffer) => unknown): void
   /** Resolves when both streams have ended. */
   readonly drained: Promise<void>
   /** Cuts whatever pipe is still open; true when something had to be cut (L2). */
@@ -107,6 +109,8 @@ export interface ExecutionRecord {
   readonly containment: Containment
   readonly identity: ProcessIdentity | null
   readonly launchedAt: number | null
+  /** R10: where its output is read on. */
+  readonly outputFolder?: string | null
 }
 
 export interface ProcessPort {
@@ -226,6 +230,8 @@ export interface LogPort {
   /** The folder of one execution's log, or null where nothing is kept. */
   pathOf(runId: string, attempt: number): string | null
   open(runId: string, attempt: number): LogWriter | null
+  /** R10: of an execution that writes its output files itself; what is written here are the times, and how far they were read. */
+  openIndex(runId: string, attempt: number, options: { readonly isAdopted: boolean }): LogWriter | null
 }
 
 // ── logging ────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ import { endRun } from './ending.js'
 import type { FiledLine, KindRows } from './store.ports.js'
 import type { Elsewhere, RegistryOptions, RunIdentity, StopRequest } from './registry-contract.js'
 import type { RunActor } from './run.actor.js'
+import { endable } from './run-survival.js'
 import { StopCall } from './stop-call.js'
 import type { StopReceipt } from './stop-call.js'
 
@@ -246,7 +247,8 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   #stopAll(mode: ClosePolicy): void {
-    const runIds = [...this.runs.keys()]
+    // R3: what is kept outlives its engine, however that ends.
+    const runIds = endable(this.runs.values()).map(({ id }) => id)
     if (mode !== 'leave' && runIds.length > 0) {
       const request = { mode, force: false, reason: 'engine closing', by: 'engine', isFenced: false }
       void this.stop({ runIds }, { ...request, timeoutMs: undefined })
@@ -256,7 +258,8 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
   }
 
   #closeWhenEmpty(): void {
-    if (this.#closing !== null && this.state.value === 'draining' && this.runs.size === 0) this.#empty()
+    if (this.#closing === null || this.state.value !== 'draining') return
+    if (endable(this.runs.values()).length === 0) this.#empty()
   }
 
   #empty(): void {

@@ -12,6 +12,7 @@ import type { WatchdogLimits } from './watchdog-limits.js'
 import type { HostServices } from './actor-role.js'
 import type { ProcessActor } from './process.actor.js'
 import type { RunActor } from './run.actor.js'
+import { isOnFiles } from './run-survival.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
 export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin'>
@@ -54,7 +55,11 @@ const launch = async (run: RunActor, attempt: number): Promise<void> => {
     return
   }
   run.turns.launching(attempt)
-  await processActor.launch({ ...candidate, runId: run.id, attempt, marks }, () => !run.isEndWanted)
+  const outputFolder = isOnFiles(run.policy) ? (run.execution?.logPath ?? undefined) : undefined
+  await processActor.launch(
+    { ...candidate, runId: run.id, attempt, marks, outputFolder },
+    () => !run.isEndWanted,
+  )
 }
 
 const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {

@@ -130,7 +130,8 @@ export async function startSimulatedRun(
   const factory = new RunFactory({
     host: { engineId: 'simulated', clock, commits, store, spool: null, logger, commitDeadlineMs: 2_000 },
     processes,
-    logs: { pathOf: () => null, open: () => null },
+    logs: { pathOf: () => null, open: () => null, openIndex: () => null },
+    onRecover: 'interrupt',
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })

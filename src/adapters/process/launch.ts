@@ -13,6 +13,7 @@ import type { ExitStatus, LaunchSpec, OutputStream, ProcessIdentity } from '../.
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
+import { OutputFollower, openLaunchFiles } from './output-files.js'
 import { COOKIE_VARIABLE } from './proc-table.js'
 
 export interface LaunchedProcess {
@@ -20,9 +21,11 @@ export interface LaunchedProcess {
   readonly exited: Promise<ExitStatus>
   readonly drained: Promise<void>
   readonly stdin: NodeJS.WritableStream | null
-  onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
+  onOutput(receive: (stream: OutputStream, chunk: Buffer) => unknown): void
   cutOutput(): boolean
   letGo(): void
+  /** Of output in files: nobody writes any more. */
+  finishOutput?(): Promise<void>
 }
 
 /** There is no process. `code` is the system's: `ENOENT`, `EACCES`, `E2BIG`. */
@@ -69,7 +72,9 @@ const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => 
   return { ...spec.env, [COOKIE_VARIABLE]: inherited === undefined ? cookie : `${inherited}:${cookie}` }
 }
 
-const spawn = (spec: LaunchSpec) => {
+type Stdio = readonly ['ignore' | 'pipe' | number, 'pipe' | number, 'pipe' | number]
+
+const spawn = (spec: LaunchSpec, stdio: Stdio) => {
   const [program = '', ...args] = spec.command
   return execa(program, args, {
     cwd: spec.cwd,
@@ -79,9 +84,8 @@ const spawn = (spec: LaunchSpec) => {
     cleanup: false,
     buffer: false,
     reject: false,
-    stdin: spec.stdin === 'ignore' ? 'ignore' : 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    // execa hands a descriptor on to Node, and its types know only the first three.
+    stdio: stdio as readonly ['pipe', 'pipe', 'pipe'],
     encoding: 'buffer',
     windowsHide: true,
   })
@@ -108,18 +112,67 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
   for (let turns = 0; turns < READ_TURNS; turns += 1) if (await Promise.race([ended, turn()])) return
 }
 
+type Child = ReturnType<typeof spawn>
+
+/** Spawns with the limit mark. The identity is read in the same tick: only the event loop reaps, so the number cannot have been reused. */
+const start = async (
+  spec: LaunchSpec,
+  stdio: Stdio,
+): Promise<{ readonly child: Child; readonly identity: ProcessIdentity }> => {
+  const { limit } = spec.marks
+  const kernel = libc()
+  const child =
+    limit === null || kernel === null
+      ? spawn(spec, stdio)
+      : kernel.withLimitMark(limit, () => spawn(spec, stdio)).result
+  const identity = child.pid === undefined ? null : identify(child.pid)
+  if (identity === null) throw toLaunchError(spec, (await child).cause)
+  child.catch(() => undefined)
+  return { child, identity }
+}
+
+/** R10: its output stays where it is when this engine goes. */
+const launchOnFiles = async (spec: LaunchSpec, folder: string): Promise<LaunchedProcess> => {
+  const files = openLaunchFiles(folder, spec.stdin)
+  const { child, identity } = await start(spec, files.stdio).finally(() => {
+    files.close()
+  })
+  const follower = new OutputFollower(folder)
+  return {
+    identity,
+    exited: new Promise<ExitStatus>((resolve) => {
+      child.once('exit', (exitCode, signal) => {
+        void follower.catchUp().then(() => {
+          resolve({ exitCode, signal })
+        })
+      })
+    }),
+    drained: follower.drained,
+    stdin: null,
+    onOutput: (receive) => {
+      follower.onOutput(receive)
+    },
+    cutOutput: () => {
+      follower.stop()
+      return false
+    },
+    letGo: () => {
+      follower.stop()
+      child.unref()
+    },
+    finishOutput: () => follower.finish(),
+  }
+}
+
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const problem = cwdProblem(spec.cwd)
   if (problem !== null)
     throw new LaunchError('ENOENT', `cannot launch ${String(spec.command[0])}: ${problem}`)
-  const { limit } = spec.marks
-  const kernel = libc()
-  const child =
-    limit === null || kernel === null ? spawn(spec) : kernel.withLimitMark(limit, () => spawn(spec)).result
-  const { pid, stdout, stderr, stdin } = child
-  // The identity is read in the tick of the spawn: only the event loop reaps, so the number cannot have been reused.
-  const identity = pid === undefined ? null : identify(pid)
-  if (identity === null) throw toLaunchError(spec, (await child).cause)
+  if (spec.outputFolder !== undefined) return launchOnFiles(spec, spec.outputFolder)
+  const { child, identity } = await start(spec, [spec.stdin === 'ignore' ? 'ignore' : 'pipe', 'pipe', 'pipe'])
+  const { stdout, stderr } = child
+  // The types of execa know nothing of stdio that is chosen at run time.
+  const stdin = child.stdin as typeof child.stdin | null
   const streams = [
     ['stdout', stdout],
     ['stderr', stderr],
@@ -134,7 +187,6 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
       })
     })
   })
-  child.catch(() => undefined)
   feed(spec, stdin)
   for (const [, stream] of streams) stream.on('error', () => undefined)
   return {

@@ -18,6 +18,7 @@ import { RunwardenError } from '../../errors.js'
 import { launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
+import { OutputFollower } from './output-files.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { signalMembers } from './signal.js'
@@ -37,6 +38,21 @@ interface Tier {
 }
 
 const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
+
+/** One empty look can miss a child born behind the reader: then somebody writes on. */
+const EMPTY_LOOKS_NEEDED = 2
+
+/** R10: a file has no end that would be told; when nobody is there who could write, there is no more. */
+const scanToTheEnd = (scan: Execution['scan'], finishOutput: (() => Promise<void>) | undefined) => {
+  if (finishOutput === undefined) return scan
+  let emptyLooks = 0
+  return async (): ReturnType<Execution['scan']> => {
+    const members = await scan()
+    emptyLooks = members.length === 0 ? emptyLooks + 1 : 0
+    if (emptyLooks >= EMPTY_LOOKS_NEEDED) await finishOutput()
+    return members
+  }
+}
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
@@ -62,7 +78,10 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     endInput: () => {
       launched.stdin?.end()
     },
-    scan: async () => tree.membersIn(await tier.table.look()),
+    scan: scanToTheEnd(
+      async () => tree.membersIn(await tier.table.look()),
+      launched.finishOutput?.bind(launched),
+    ),
     signal: signalMembers,
     emptyEvidence: 'tree-reaped',
   }
@@ -91,25 +110,36 @@ const adoptedExecution = (
 ): Execution => {
   const tree = new Tree({ leader: identity, marks: record.marks, usesMarks: true, isOwnChild: false })
   const place = judge(identity)
+  const follower = record.outputFolder == null ? null : new OutputFollower(record.outputFolder)
   return {
     identity,
     containment: record.containment,
     isOwnChild: false,
     exited: never,
-    onOutput: () => undefined,
-    drained: Promise.resolve(),
-    cutOutput: () => false,
-    letGo: () => undefined,
+    onOutput: (receive) => {
+      follower?.onOutput(receive)
+    },
+    drained: follower?.drained ?? Promise.resolve(),
+    cutOutput: () => {
+      follower?.stop()
+      return false
+    },
+    letGo: () => {
+      follower?.stop()
+    },
     writeInput: () => false,
     endInput: () => undefined,
-    scan: async () => {
-      if (place === 'gone') return []
-      if (place === 'here') return tree.membersIn(await tier.table.look())
-      throw new RunwardenError(
-        'refused',
-        'the execution is in a process namespace that cannot be seen from here',
-      )
-    },
+    scan: scanToTheEnd(
+      async () => {
+        if (place === 'gone') return []
+        if (place === 'here') return tree.membersIn(await tier.table.look())
+        throw new RunwardenError(
+          'refused',
+          'the execution is in a process namespace that cannot be seen from here',
+        )
+      },
+      follower === null ? undefined : () => follower.finish(),
+    ),
     signal: signalMembers,
     emptyEvidence: 'identity-gone',
   }
