@@ -277,14 +277,8 @@ export interface FiledHints {
   close(): void
 }
 
-export interface StoredOrder {
+export interface StoredOrder extends Omit<StopOrderRow, 'isFenced'> {
   readonly orderId: string
-  readonly scope: StopScope
-  readonly mode: string
-  readonly isForced: boolean
-  readonly reason: string
-  readonly by: string
-  readonly requestedAt: number
   readonly state: string
   readonly line: StopLine
 }

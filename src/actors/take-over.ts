@@ -7,11 +7,13 @@
  *   with looks at the process table that all of them share), R9 (an unknown chart version is not touched).
  */
 import type { RunContext } from '../machines/run/run.context.js'
+import type { RunEffect } from '../machines/run/run.effects.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
 import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ExecutionFacts } from './run-rows.js'
+import { doEffect } from './run-effects.js'
 import type { RunActor } from './run.actor.js'
 import { isKept, isOnFiles } from './run-survival.js'
 
@@ -59,6 +61,19 @@ const factsOf = (record: ExecutionRecord | null, logPath: string | null): Execut
 /** R9: another version's snapshot is another language; it is named, and touched by nothing. */
 export const unknownVersion = ({ row, machineVersion }: StoredRun): string =>
   `run ${row.id} was recorded with version ${String(machineVersion)} of the run chart; this library knows ${String(RUN_MACHINE_VERSION)}`
+
+/** The ladder's steps and a freeze are done again whether they were done or not. */
+const REPEATED_STEPS: ReadonlySet<string> = new Set([
+  'process.terminate',
+  'process.kill',
+  'process.freeze',
+  'process.release',
+])
+
+/** R4: a tree that was to go on stands still for ever if nobody continues it; an agent that was to be asked waits for it. */
+const isDueAgain = ({ type }: RunEffect, { state }: RunActor): boolean =>
+  (type === 'process.thaw' && (state.process === 'alive' || state.process === 'asking')) ||
+  (type === 'process.ask' && state.process === 'asking')
 
 const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
   const groups = new Map<string, T[]>()
@@ -217,6 +232,20 @@ export class TakeOver {
         break
       default:
         break
+    }
+    await this.#redo(run)
+  }
+
+  /** R4: what was committed and is not known to be done, under its own key. What the step above has done again is noted as done. */
+  async #redo(run: RunActor): Promise<void> {
+    const { host } = this.#options
+    for (const { rev, index, kind, body } of await host.store.pendingEffectsOf('run', run.id)) {
+      const effect = { type: kind, params: JSON.parse(body) as unknown } as RunEffect
+      if (isDueAgain(effect, run)) doEffect(run, host, { effect, rev, index })
+      else if (REPEATED_STEPS.has(kind)) {
+        const at = host.clock.wallMs()
+        host.commits.mark({ kind: 'run', actor: run.id, rev, index, startedAt: at, doneAt: at })
+      }
     }
   }
 }

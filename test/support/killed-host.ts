@@ -68,6 +68,17 @@ export const kinds: Readonly<Record<string, Kind>> = {
     ends: ['interrupted', 'lost'],
     launchesMax: 1,
   },
+  'it is paused and resumed, and to be adopted': {
+    spec: {
+      command: script(`sleep 0.1; echo '${RESULT}'; sleep 0.05`),
+      stop: { ...stop, pauseGraceMs: 300 },
+      onRecover: 'adopt',
+    },
+    protocol: 'claudeStreamJson',
+    act: `${launched} await run.pause(); await run.resume()`,
+    ends: ['completed', 'interrupted', 'lost'],
+    launchesMax: 1,
+  },
   'it is to be adopted': {
     spec: { command: script(`sleep 0.1; echo '${RESULT}'; sleep 0.05`), stop, onRecover: 'adopt' },
     protocol: 'claudeStreamJson',
