@@ -11,7 +11,7 @@ import type { Claimed, PaneProcessPort } from '../../actors/pane.ports.js'
 import type { LaunchSpec, PanePlace, PaneSpec } from '../../actors/ports.js'
 import { RunwardenError, messageOf } from '../../errors.js'
 import { commandScript, quote } from './launcher.js'
-import { PaneOutput } from './pane-output.js'
+import { PaneOutput, passOnTo } from './pane-output.js'
 import { PaneReports } from './pane-reports.js'
 import { Pane, wait } from './pane.js'
 import { Rendezvous } from './rendezvous.js'
@@ -138,7 +138,7 @@ const borrowPane = async (
 const connectOutput = async (launch: PaneLaunch, deadline: Deadline): Promise<void> => {
   const { pane, output, rendezvous } = launch
   const path = literalInTime(quote(`${rendezvous.folder}/output`))
-  const args = ['pipe-pane', '-O', '-t', pane.place.paneId, `{ echo; exec cat; } >${path}`]
+  const args = ['pipe-pane', '-O', '-t', pane.place.paneId, passOnTo(path)]
   await ask(pane.socket, args, { withinMs: deadline.leftMs })
   await deadline.bound(output.connected, 'tmux did not connect the output')
   rendezvous.met('output')

@@ -7,6 +7,12 @@
 import type { Socket } from 'node:net'
 import type { OutputStream } from '../../actors/ports.js'
 
+/**
+ * The shell command through which tmux passes it on: one byte first, then all of it, to a FIFO that is quoted already. A FIFO without a
+ * reader would hold a writer at its opening for ever, so it is opened to both sides first, and then written to nobody.
+ */
+export const passOnTo = (fifo: string): string => `exec 3<>${fifo}; exec >${fifo} 3>&-; echo; exec cat`
+
 type Receive = (stream: OutputStream, chunk: Buffer) => void
 
 /** How much of the end of `data` could be the beginning of `mark`. */

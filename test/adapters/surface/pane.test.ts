@@ -1,5 +1,5 @@
 /** The pane adapter by itself: proving whose process it is, freezing, and launchers whose engine is gone. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
@@ -9,6 +9,7 @@ import { TreeReach } from '../../../src/actors/tree-reach.js'
 import type { Execution, LaunchSpec, ProcessPort } from '../../../src/actors/ports.js'
 import { systemClock } from '../../../src/adapters/clock/system-clock.js'
 import { createProcessPort } from '../../../src/adapters/process/process-port.js'
+import { passOnTo } from '../../../src/adapters/surface/pane-output.js'
 import { withPanes } from '../../../src/adapters/surface/pane-port.js'
 import { Rendezvous } from '../../../src/adapters/surface/rendezvous.js'
 import { socketOf } from '../../../src/adapters/surface/tmux.js'
@@ -262,4 +263,11 @@ describe('a launcher whose engine is gone', () => {
     })
     expect(existsSync(late.folder)).toBe(false)
   })
+})
+
+it('INV-13, INV-11: what passes the output on ends by itself where the engine died before it came', () => {
+  const fifo = join(tempDir(), 'output')
+  expect(spawnSync('mkfifo', [fifo]).status).toBe(0)
+  const { error } = spawnSync('sh', ['-c', passOnTo(fifo)], { input: 'more', timeout: 10_000 })
+  expect(error).toBeUndefined()
 })
