@@ -1,17 +1,15 @@
 /** The write-ahead host, over the real charts and a real SQLite store whose commits can be held or refused. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Logger } from '../../src/actors/ports.js'
-import type { EngineRow, KindRows } from '../../src/actors/store.ports.js'
+import type { EngineRow } from '../../src/actors/store.ports.js'
 import { GroupCommit, DurableActor } from '../../src/internal.js'
-import type { ActorRole, HostServices, Transition } from '../../src/actors/actor-role.js'
+import type { HostServices } from '../../src/actors/actor-role.js'
 import { initialRunContext } from '../../src/machines/run/run.context.js'
 import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
-import { runMachine } from '../../src/machines/run/run.machine.js'
-import { headOf } from '../../src/actors/run-state.js'
-import { isAutomaticEvent, isDeclinableEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { busy, openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
+import { PlainRunRole } from '../support/plain-run-role.js'
 import { plainPolicy } from '../support/policy.js'
 
 const policy = { ...plainPolicy, askGraceMs: 1_000 }
@@ -23,43 +21,9 @@ const silent: Logger = {
   error: () => undefined,
 }
 
-class TestRole implements ActorRole {
-  readonly kind = 'run'
-  readonly machine = runMachine
-  readonly machineVersion = 1
-  readonly seen: Transition[] = []
+class TestRole extends PlainRunRole {
   readonly faults: unknown[] = []
   isDisowned = false
-  isIntent = (event: { type: string }): boolean => isIntentEvent(event.type)
-  isAutomatic = (event: { type: string }): boolean => isAutomaticEvent(event.type)
-  isDeclinable = (event: { type: string }): boolean => isDeclinableEvent(event.type)
-  mayRunAhead = (snapshot: { context: unknown }): boolean => (snapshot.context as RunContext).intent !== null
-  stamp = <T>(event: T): T => event
-  describe = (): string => '{}'
-  redact = (event: unknown): unknown => event
-  rows = ({ before, after, at, actor }: Transition): KindRows => ({
-    kind: 'run',
-    ...(before === null
-      ? {
-          created: {
-            id: actor,
-            session: null,
-            task: null,
-            labels: {},
-            program: 'x',
-            protocol: 'lines',
-            job: null,
-            parent: null,
-            onParentCancel: 'cancel',
-            createdAt: at,
-          },
-        }
-      : {}),
-    head: headOf(after, at, null, null),
-    executions: [],
-    notices: [],
-  })
-  committed = (transition: Transition): void => void this.seen.push(transition)
   faulted = (error: unknown): void => void this.faults.push(error)
   disowned = (): void => {
     this.isDisowned = true

@@ -1,19 +1,16 @@
 /** The time of a frozen agent, on a clock that moves only when told to: what stands still, what goes on, and who wins at the last moment. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { ActorRole, HostServices, Posted, Transition } from '../../src/actors/actor-role.js'
+import type { HostServices, Posted } from '../../src/actors/actor-role.js'
 import type { Logger } from '../../src/actors/ports.js'
-import type { KindRows } from '../../src/actors/store.ports.js'
-import { headOf } from '../../src/actors/run-state.js'
 import { DurableActor, GroupCommit } from '../../src/internal.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
-import { isAutomaticEvent, isDeclinableEvent, isIntentEvent } from '../../src/machines/run/run.events.js'
-import { runMachine } from '../../src/machines/run/run.machine.js'
 import { standsStill } from '../../src/machines/run/run.timers.js'
 import { ManualClock, turns } from '../support/manual-clock.js'
 import { seededRandom } from '../support/seeded.js'
 import { openTroubledStore } from '../support/troubled-store.js'
 import type { TroubledStore } from '../support/troubled-store.js'
 import type { RunPolicy } from '../../src/machines/run/run.context.js'
+import { PlainRunRole } from '../support/plain-run-role.js'
 import { plainPolicy } from '../support/policy.js'
 
 const WINDOW_MS = 900_000
@@ -25,42 +22,8 @@ const policy = { ...plainPolicy, pauseGraceMs: WINDOW_MS, exitGraceMs: EXIT_GRAC
 const nothing = (): void => undefined
 const silent: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
 
-class FreezableRole implements ActorRole {
-  readonly kind = 'run'
-  readonly machine = runMachine
-  readonly machineVersion = 1
+class FreezableRole extends PlainRunRole {
   readonly standsStill = standsStill
-  readonly seen: Transition[] = []
-  isIntent = (event: { type: string }): boolean => isIntentEvent(event.type)
-  isAutomatic = (event: { type: string }): boolean => isAutomaticEvent(event.type)
-  isDeclinable = (event: { type: string }): boolean => isDeclinableEvent(event.type)
-  mayRunAhead = (snapshot: { context: unknown }): boolean => (snapshot.context as RunContext).intent !== null
-  stamp = <T>(event: T): T => event
-  describe = (): string => '{}'
-  redact = (event: unknown): unknown => event
-  rows = ({ before, after, at, actor }: Transition): KindRows => ({
-    kind: 'run',
-    ...(before === null
-      ? {
-          created: {
-            id: actor,
-            session: null,
-            task: null,
-            labels: {},
-            program: 'x',
-            protocol: 'lines',
-            job: null,
-            parent: null,
-            onParentCancel: 'cancel',
-            createdAt: at,
-          },
-        }
-      : {}),
-    head: headOf(after, at, null, null),
-    executions: [],
-    notices: [],
-  })
-  committed = (transition: Transition): void => void this.seen.push(transition)
   faulted = (error: unknown): void => {
     throw error
   }
