@@ -77,7 +77,9 @@ const tryOpen = async (path: string): Promise<OpenFile> => {
   try {
     file.pragma('journal_mode = WAL')
     file.pragma('synchronous = FULL')
-    const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: withPreparedStatements(file) }) })
+    const db = new Kysely<Database>({
+      dialect: new SqliteDialect({ database: withPreparedStatements(file) }),
+    })
     const version = await readSchemaVersion(db)
     if (version > SCHEMA_VERSION) {
       throw new RunwardenError(
