@@ -1,8 +1,7 @@
 /**
  * The process port on this machine: launches, adopts and looks up executions.
  *
- * Owns: the choice of containment, and the marks of each execution. `cgroup` is declared and not offered yet; panes are brought in
- *   by the surface adapter.
+ * Owns: the marks of each execution, and how the tree of each is reached. Panes are brought in by the surface adapter.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -16,13 +15,15 @@ import type {
   ProcessIdentity,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
+import { launchInto } from './cgroup-launch.js'
+import { mintFolder } from './cgroup-place.js'
 import { claim, isForeground } from './claim.js'
 import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
-import { signalMembers } from './signal.js'
+import { cgroupOf, reachOf } from './reach.js'
 import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
@@ -39,7 +40,7 @@ interface Tier {
   readonly table: ProcTable
 }
 
-const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
+const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
@@ -48,14 +49,25 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     usesMarks: usesMarks(tier),
     isOwnChild: true,
   })
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(spec.marks, tier.containment),
+    leader: launched.identity,
+    otherwise: 'tree-reaped',
+  })
   return {
     ...launched,
+    ...reach,
     containment: tier.containment,
     isOwnChild: true,
-    scan: async () => tree.membersIn(await tier.table.look()),
-    signal: signalMembers,
-    emptyEvidence: 'tree-reaped',
+    get emptyEvidence() {
+      return evidence()
+    },
   }
+}
+
+const launchIn = (tier: Tier, spec: LaunchSpec): Promise<LaunchedProcess> => {
+  const cgroup = cgroupOf(spec.marks, tier.containment)
+  return cgroup === null ? launch(spec) : launchInto(cgroup, spec)
 }
 
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
@@ -91,7 +103,13 @@ const adoptedExecution = (
     host: hostOf(record),
   })
   const place = judge(identity)
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(record.marks, record.containment),
+    leader: identity,
+    otherwise: 'identity-gone',
+  })
   return {
+    ...reach,
     identity,
     containment: record.containment,
     isOwnChild: false,
@@ -105,18 +123,23 @@ const adoptedExecution = (
     resize: () => false,
     scan: async () => {
       if (place === 'gone') return []
-      if (place === 'here') return tree.membersIn(await tier.table.look())
+      if (place === 'here') return reach.scan()
       throw new RunwardenError(
         'refused',
         'the execution is in a process namespace that cannot be seen from here',
       )
     },
-    signal: signalMembers,
-    emptyEvidence: 'identity-gone',
+    get emptyEvidence() {
+      return place === 'gone' ? 'identity-gone' : evidence()
+    },
   }
 }
 
-export const createProcessPort = (containment: 'group+marks' | 'group'): PaneProcessPort => {
+/** `cgroupParent`: the folder that findPlace has tried, for the tier `cgroup`. */
+export const createProcessPort = (
+  containment: 'cgroup' | 'group+marks' | 'group',
+  cgroupParent: string | null = null,
+): PaneProcessPort => {
   if (!existsSync('/proc/self/stat')) {
     throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
   }
@@ -130,8 +153,9 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): PanePro
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
+      ...(cgroupParent === null ? {} : { cgroup: mintFolder(cgroupParent) }),
     }),
-    launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
+    launch: async (spec) => ownExecution(tier, spec, await launchIn(tier, spec)),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
     assertLaunchable: (spec) => {

@@ -1,0 +1,81 @@
+/** Launches a candidate into a cgroup of its own, and answers when it is in there. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { LaunchSpec, OutputStream } from '../../actors/ports.js'
+import { RunwardenError, messageOf } from '../../errors.js'
+import type { Cgroup } from './cgroup.js'
+import { JOIN_FAILED_CODE, joining, lostVariables } from './cgroup-join.js'
+import { launch } from './launch.js'
+import type { LaunchedProcess } from './launch.js'
+import { signalMembers } from './signal.js'
+
+const JOIN_DEADLINE_MS = 10_000
+const LOOK_EVERY_MS = 1
+
+const failed = (cgroup: Cgroup, why: string): RunwardenError =>
+  new RunwardenError('refused', `the command was not run: ${why} (cgroup ${cgroup.folder})`)
+
+/** The script goes on to the command only from inside: any other code is that of the command. */
+const hasJoined = (cgroup: Cgroup, pid: number, exitCode: number | null | undefined): boolean =>
+  cgroup.contains(pid) || (exitCode !== undefined && (exitCode !== JOIN_FAILED_CODE || cgroup.hasBeenUsed()))
+
+const untilJoined = async (cgroup: Cgroup, launched: LaunchedProcess): Promise<void> => {
+  const { identity, exited } = launched
+  let exitCode: number | null | undefined
+  void exited.then((exit) => {
+    exitCode = exit.exitCode
+  })
+  const endsAt = performance.now() + JOIN_DEADLINE_MS
+  while (!hasJoined(cgroup, identity.pid, exitCode)) {
+    if (exitCode !== undefined) throw failed(cgroup, 'it could not be put into its cgroup')
+    if (performance.now() >= endsAt) {
+      signalMembers('SIGKILL', [{ ...identity, state: '?', name: 'sh' }])
+      await exited
+      throw failed(cgroup, `it was not in its cgroup within ${String(JOIN_DEADLINE_MS)} ms`)
+    }
+    await delay(LOOK_EVERY_MS)
+  }
+}
+
+const makeOrSay = (cgroup: Cgroup): void => {
+  try {
+    cgroup.make()
+  } catch (error) {
+    throw failed(cgroup, messageOf(error))
+  }
+}
+
+/** L2: Node throws away what a child wrote that has exited before anybody listens. What comes during the wait is kept for the receiver. */
+const keepingOutput = (launched: LaunchedProcess): LaunchedProcess => {
+  const kept: [OutputStream, Buffer][] = []
+  let receive = (stream: OutputStream, chunk: Buffer): void => {
+    kept.push([stream, chunk])
+  }
+  launched.onOutput((stream, chunk) => {
+    receive(stream, chunk)
+  })
+  return {
+    ...launched,
+    onOutput: (receiver) => {
+      receive = receiver
+      for (const [stream, chunk] of kept.splice(0)) receiver(stream, chunk)
+    },
+  }
+}
+
+/** Rejects when there is no process; then there is no cgroup either. */
+export const launchInto = async (cgroup: Cgroup, spec: LaunchSpec): Promise<LaunchedProcess> => {
+  const lost = lostVariables(spec.env)
+  if (lost.length > 0) {
+    // L7: names are no secret, values are.
+    throw failed(cgroup, `/bin/sh cannot pass on the environment variables ${lost.join(', ')}`)
+  }
+  makeOrSay(cgroup)
+  try {
+    const launched = keepingOutput(await launch(spec, (command) => joining(cgroup.folder, command, spec.env)))
+    await untilJoined(cgroup, launched)
+    return launched
+  } catch (error) {
+    cgroup.remove()
+    throw error
+  }
+}

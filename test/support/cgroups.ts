@@ -1,0 +1,56 @@
+/** Whether this machine has a cgroup v2 to test in, and what is in one: read here, not through the library. */
+import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { findPlace } from '../../src/adapters/process/cgroup-place.js'
+import { identityOf } from './proc-reader.js'
+import { waitFor } from './wait-for.js'
+
+const place = findPlace()
+
+/** The reason for which a test is skipped, or null. */
+export const noCgroup = place.problem === null ? null : `skipped: no cgroup v2 (${place.problem})`
+if (noCgroup !== null) console.warn(noCgroup)
+
+/** Where this process may make cgroups; only where `noCgroup` is null. */
+export const cgroupParent = place.parent ?? '/nowhere'
+
+export const isPopulated = (folder: string): boolean =>
+  readFileSync(join(folder, 'cgroup.events'), 'utf8').includes('populated 1')
+
+export const isFrozen = (folder: string): boolean =>
+  readFileSync(join(folder, 'cgroup.events'), 'utf8').includes('frozen 1')
+
+/** Every process in a cgroup and those nested in it. */
+export const pidsIn = (folder: string): number[] => [
+  ...readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number),
+  ...readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => pidsIn(join(folder, name))),
+]
+
+/** The cgroup of a process as the kernel tells it: a path in the hierarchy. */
+export const cgroupPathOf = (pid: number | 'self'): string | undefined =>
+  /^0::(.*)$/m.exec(readFileSync(`/proc/${String(pid)}/cgroup`, 'utf8'))?.[1]
+
+const removeAll = (folder: string): void => {
+  for (const entry of readdirSync(folder, { withFileTypes: true }))
+    if (entry.isDirectory()) removeAll(join(folder, entry.name))
+  rmdirSync(folder)
+}
+
+/** A cgroup for the length of a test; what is in it at the end is killed. */
+export const tempCgroup = (name = 'test'): string => {
+  const id = identityOf(process.pid)
+  const folder = join(
+    cgroupParent,
+    `rw-${name}-${String(process.pid)}-${String(id?.startTicks)}-${String(Date.now())}`,
+  )
+  mkdirSync(folder)
+  onTestFinished(async () => {
+    writeFileSync(join(folder, 'cgroup.kill'), '1')
+    await waitFor(() => !isPopulated(folder), { deadlineMs: 10_000, what: `${folder} is empty` })
+    removeAll(folder)
+  })
+  return folder
+}
