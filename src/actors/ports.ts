@@ -128,6 +128,11 @@ export interface Execution {
     signal: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT',
     members: readonly TreeMember[],
   ): readonly SignalFailure[]
+  /**
+   * Lets go what was frozen as a whole (O1): also whom no SIGCONT is meant for, or could reach. Null when nothing is held so any more, else
+   * why it still is.
+   */
+  unfreeze?(): string | null
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
   /** The pane it lives in, if any. */

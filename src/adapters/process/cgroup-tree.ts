@@ -19,7 +19,16 @@ import type { Tree } from './tree.js'
 /** A process can move between two cgroups of the tree while they are listed. */
 const LISTINGS_MAX = 8
 
-const FROZEN_STATE = 'T'
+/**
+ * O1: all of it stands still by the kernel's word, also who is between its `vfork` and its `exec`, and who waits for that: nobody holds up
+ * anyone, and none need go on for another to stop.
+ */
+const asFrozen = ({ pid, startTicks, name }: TreeMember): TreeMember => ({
+  pid,
+  startTicks,
+  state: 'T',
+  name,
+})
 
 export class CgroupTree {
   readonly #cgroup: Cgroup
@@ -62,10 +71,10 @@ export class CgroupTree {
   }
 
   signal(signal: StopSignal, members: readonly TreeMember[]): readonly SignalFailure[] {
+    if (signal === 'SIGCONT') return this.#continue(members)
     if (signal === 'SIGTERM' || !this.#isWhollyOurs(members)) return signalMembers(signal, members)
     const inside = members.filter(({ pid }) => this.#inside.has(pid))
     const outside = members.filter(({ pid }) => !this.#inside.has(pid))
-    if (signal === 'SIGCONT') return this.#continue(members)
     const problem = inside.length === 0 ? null : this.#tell(signal)
     return signalMembers(signal, problem === null ? outside : members)
   }
@@ -80,10 +89,16 @@ export class CgroupTree {
 
   /** C4: neither a stopped process nor one in a frozen cgroup can die of TERM. */
   #continue(members: readonly TreeMember[]): readonly SignalFailure[] {
-    this.#cgroup.thaw()
-    const nested = new Set(members.map(({ pid }) => this.#inside.get(pid)?.folder))
-    for (const folder of nested) if (folder !== undefined) this.#cgroup.thaw(folder)
-    return signalMembers('SIGCONT', members)
+    const problems = new Map([[this.#cgroup.folder, this.#cgroup.unfreeze()]])
+    const failures = members.flatMap(({ pid }): SignalFailure[] => {
+      const folder = this.#inside.get(pid)?.folder
+      if (folder === undefined) return []
+      const nested = problems.get(folder) ?? this.#cgroup.unfreeze(folder)
+      problems.set(folder, nested)
+      const error = nested ?? problems.get(this.#cgroup.folder) ?? null
+      return error === null ? [] : [{ pid, error }]
+    })
+    return [...signalMembers('SIGCONT', members), ...failures]
   }
 
   /** C8: somebody may have moved this process into the cgroup. */
@@ -105,7 +120,7 @@ export class CgroupTree {
     const newborn = [...groupOf.keys()].filter((pid) => table.find(pid) === undefined)
     const born = newborn.flatMap((pid) => this.#proven(pid))
     return [...known, ...born].map((member) =>
-      groupOf.get(member.pid)?.isFrozen === true ? { ...member, state: FROZEN_STATE } : member,
+      groupOf.get(member.pid)?.isFrozen === true ? asFrozen(member) : member,
     )
   }
 

@@ -35,8 +35,10 @@ export interface CgroupLook {
   readonly groupOf: ReadonlyMap<number, Group>
 }
 
+const ABSENT = ['ENOENT', 'ENODEV']
+
 /** Gone meanwhile, as opposed to unreadable. */
-const isAbsence = (error: unknown): boolean => ['ENOENT', 'ENODEV'].includes(codeOf(error) ?? '')
+const isAbsence = (error: unknown): boolean => ABSENT.includes(codeOf(error) ?? '')
 
 const read = (path: string): string | null => {
   try {
@@ -138,8 +140,10 @@ export class Cgroup {
     return this.#write(this.folder, 'cgroup.freeze', '1')
   }
 
-  thaw(folder = this.folder): string | null {
-    return this.#write(folder, 'cgroup.freeze', '0')
+  /** What has frozen itself in a nested one stays as it is. Null also when the cgroup, or `folder` in it, is gone. */
+  unfreeze(folder = this.folder): string | null {
+    const problem = this.#write(folder, 'cgroup.freeze', '0')
+    return problem !== null && ABSENT.includes(problem) ? null : problem
   }
 
   /** Everything in it at once, also what is being born. Returns why it could not be, or null. */

@@ -15,7 +15,7 @@ import { signalMembers } from './signal.js'
 import type { StopSignal } from './signal.js'
 import type { Tree } from './tree.js'
 
-export type Reach = Pick<Execution, 'scan' | 'signal' | 'discard'> & {
+export type Reach = Pick<Execution, 'scan' | 'signal' | 'unfreeze' | 'discard'> & {
   /** What an empty look proves: asked when there was one. */
   readonly evidence: () => EvidenceKind
 }
@@ -59,6 +59,8 @@ export const reachOf = (tree: Tree, table: ProcTable, { cgroup, leader, otherwis
     scan: () => held.scan(),
     signal: (signal, members) => held.signal(signal, members),
     evidence: () => (held.isEmpty ? 'cgroup-empty' : otherwise),
-    discard: () => cgroup.remove(),
+    unfreeze: () => cgroup.unfreeze(),
+    // INV-14: who was put into it by somebody else is left there, and not left frozen.
+    discard: () => cgroup.remove() || (cgroup.unfreeze(), false),
   }
 }
