@@ -98,7 +98,14 @@ export class CgroupTree {
       const error = nested ?? problems.get(this.#cgroup.folder) ?? null
       return error === null ? [] : [{ pid, error }]
     })
-    return [...signalMembers('SIGCONT', members), ...failures]
+    // Whom a signal does not reach may still have been frozen with the others, and goes on with them.
+    const unreached = signalMembers('SIGCONT', members).filter(({ pid }) => !this.#runsInside(pid))
+    return [...unreached, ...failures]
+  }
+
+  #runsInside(pid: number): boolean {
+    const stat = this.#inside.has(pid) ? readStat(pid) : null
+    return stat !== null && stat.state !== 'T' && stat.state !== 't'
   }
 
   /** C8: somebody may have moved this process into the cgroup. */
