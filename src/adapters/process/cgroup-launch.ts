@@ -1,11 +1,13 @@
 /** Launches a candidate into a cgroup of its own, and answers when it is in there. */
+import { writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LaunchSpec, OutputStream } from '../../actors/ports.js'
+import type { LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
 import { RunwardenError, messageOf } from '../../errors.js'
 import type { Cgroup } from './cgroup.js'
-import { JOIN_FAILED_CODE, joining, lostVariables } from './cgroup-join.js'
+import { JOIN_FAILED_CODE, joinFile, joining, lostVariables } from './cgroup-join.js'
 import { launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
+import { readStat } from './proc-fs.js'
 import { signalMembers } from './signal.js'
 
 const JOIN_DEADLINE_MS = 10_000
@@ -41,6 +43,25 @@ const makeOrSay = (cgroup: Cgroup): void => {
     cgroup.make()
   } catch (error) {
     throw failed(cgroup, messageOf(error))
+  }
+}
+
+/**
+ * A process that another program has started, and that waits to become the command (P13). Null when it is in its cgroup, else why it is
+ * not: without root, the cgroups around both must be ours too.
+ */
+export const bringInto = (cgroup: Cgroup, { pid, startTicks }: ProcessIdentity): string | null => {
+  // INV-6: the kernel knows it by its number alone, so that it is proven before and after.
+  const isThere = (): boolean => readStat(pid)?.startTicks === startTicks
+  try {
+    cgroup.make()
+    if (isThere()) writeFileSync(joinFile(cgroup.folder), String(pid))
+    if (isThere() && cgroup.contains(pid)) return null
+    cgroup.remove()
+    return 'the process is gone'
+  } catch (error) {
+    cgroup.remove()
+    return messageOf(error)
   }
 }
 

@@ -15,7 +15,7 @@ import type {
   ProcessIdentity,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
-import { launchInto } from './cgroup-launch.js'
+import { bringInto, launchInto } from './cgroup-launch.js'
 import { mintFolder } from './cgroup-place.js'
 import { claim, isForeground } from './claim.js'
 import { assertLaunchable, launch } from './launch.js'
@@ -162,6 +162,10 @@ export const createProcessPort = (
       assertLaunchable(spec)
     },
     claim,
+    hold: (leader, marks) => {
+      const cgroup = cgroupOf(marks, tier.containment)
+      return cgroup === null ? 'this engine makes no cgroups' : bringInto(cgroup, leader)
+    },
     identify,
     isForeground,
     lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),

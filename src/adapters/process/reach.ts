@@ -1,4 +1,5 @@
 /** How the tree of one execution is seen and signalled: through the process table alone, or through its cgroup too. */
+import { existsSync } from 'node:fs'
 import type {
   Containment,
   EvidenceKind,
@@ -21,8 +22,12 @@ export type Reach = Pick<Execution, 'scan' | 'signal' | 'unfreeze' | 'discard'> 
 }
 
 /** What a launch was to be held by; an execution on record as held by something else never was in it. */
-export const cgroupOf = ({ cgroup }: ExecutionMarks, containment: Containment): Cgroup | null =>
-  cgroup === undefined || containment !== 'cgroup' ? null : new Cgroup(cgroup)
+export const cgroupOf = ({ cgroup }: ExecutionMarks, containment: Containment): Cgroup | null => {
+  if (cgroup === undefined) return null
+  if (containment === 'cgroup') return new Cgroup(cgroup)
+  // An engine may have died after it brought the command of a pane into its cgroup, and before it could record that.
+  return containment === 'pane' && existsSync(cgroup) ? new Cgroup(cgroup) : null
+}
 
 /** C2: the tier `group` does not reach beyond group, session and lineage. Whom it does not reach, it names. */
 const signalTree = (

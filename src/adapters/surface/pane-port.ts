@@ -3,12 +3,16 @@ import type { PaneProcessPort } from '../../actors/pane.ports.js'
 import type { PaneRecord, ProcessPort } from '../../actors/ports.js'
 import { LaunchedInPane, adoptedInPane } from './pane-execution.js'
 import { launchInPane } from './pane-launch.js'
+import type { PaneOptions } from './pane-launch.js'
 
-export const withPanes = (processes: PaneProcessPort): ProcessPort => ({
+export const withPanes = (
+  processes: PaneProcessPort,
+  options: PaneOptions = { mustBeHeld: false },
+): ProcessPort => ({
   ...processes,
   launch: async (spec) => {
     if (spec.pane === undefined) return processes.launch(spec)
-    const launch = await launchInPane(spec, spec.pane, processes)
+    const launch = await launchInPane(spec, spec.pane, processes, options)
     const { kind, socket, isRetained, paneId } = spec.pane
     const pane: PaneRecord = {
       kind,
@@ -20,7 +24,7 @@ export const withPanes = (processes: PaneProcessPort): ProcessPort => ({
     const { runId, attempt, marks } = spec
     const inner = await processes.adopt({
       ...{ runId, attempt, marks, pane },
-      containment: 'pane',
+      containment: launch.containment,
       identity: launch.leader,
       launchedAt: null,
     })
