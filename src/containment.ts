@@ -27,7 +27,7 @@ export const chooseProcesses = ({ containment }: Pick<ParsedEngineOptions, 'cont
   if (prefer !== 'cgroup') return withPanes(createProcessPort(prefer))
   const { parent, problem } = findPlace(cgroup.parent)
   if (problem === null)
-    return withPanes(createProcessPort('cgroup', parent), { mustBeHeld: atLeast === 'cgroup' })
+    return withPanes(createProcessPort('cgroup', { parent, mustBeHeld: atLeast === 'cgroup' }))
   if (atLeast === 'cgroup') throw refused('atLeast', 'cgroup', `cannot be had: ${problem}`)
   return withPanes(createProcessPort('group+marks'))
 }

@@ -51,7 +51,7 @@ export interface PaneProcessPort extends ProcessPort {
   claim(pid: number, shellPid: number, marks: ExecutionMarks): Claimed | null
   /**
    * Brings a process that waits to become the command into the cgroup that its marks name. Null when it is in there, else why it is not:
-   * then there is no such cgroup.
+   * then there is no such cgroup. Throws where that is demanded (`containment.atLeast`).
    */
   hold(leader: ProcessIdentity, marks: ExecutionMarks): string | null
   identify(pid: number): ProcessIdentity | null

@@ -1,10 +1,10 @@
 /** Cgroups around what shows itself on a terminal: one of its own, or a pane. Skipped where this process may make none. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { Engine, Run, RunSpec } from '../../src/index.js'
-import { cgroupPathOf, isFrozen, noCgroup, pidsIn, tempCgroup } from '../support/cgroups.js'
+import { allowMore, cgroupPathOf, isFrozen, noCgroup, pidsIn, tempCgroup } from '../support/cgroups.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
 import { aliveOf, readLedger, statOf } from '../support/proc-reader.js'
@@ -115,10 +115,9 @@ describe.skipIf(noCgroup !== null || !hasTmux)('a pane', () => {
   it('C2: where its command cannot be brought into a cgroup, the record says pane, and a floor refuses it', async () => {
     const parent = tempCgroup('full')
     const open = async (floor: object): Promise<Engine> => {
-      writeFileSync(join(parent, 'cgroup.max.descendants'), 'max')
+      allowMore(parent, true)
       const engine = await openTestEngine({ containment: { ...floor, cgroup: { parent } } })
-      // From now on nothing can be made in it.
-      writeFileSync(join(parent, 'cgroup.max.descendants'), '0')
+      allowMore(parent, false)
       return engine
     }
     const engine = await open({})
@@ -135,7 +134,7 @@ describe.skipIf(noCgroup !== null || !hasTmux)('a pane', () => {
     expect(await refused.outcome).toMatchObject({
       status: 'failed',
       message: expect.stringMatching(
-        /cannot launch sleep in tmux: the option containment\.atLeast "cgroup" cannot be had: EAGAIN/,
+        /cannot launch sleep in tmux: option containment\.atLeast "cgroup" cannot be had: EAGAIN/,
       ) as string,
     })
     await refused.gone

@@ -6,8 +6,17 @@ import { describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { Engine, Run } from '../../src/index.js'
 import { beatsAgain, beatsOf } from '../support/beats.js'
-import { cgroupParent, cgroupPathOf, isFrozen, noCgroup, pidsIn, tempCgroup } from '../support/cgroups.js'
+import {
+  allowMore,
+  cgroupParent,
+  cgroupPathOf,
+  isFrozen,
+  noCgroup,
+  pidsIn,
+  tempCgroup,
+} from '../support/cgroups.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import { launched } from '../support/in-pane.js'
 import { aliveOf, descendantsOf, readLedger, statOf } from '../support/proc-reader.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
@@ -191,6 +200,32 @@ inCgroups('a run in a cgroup', () => {
     expect(cgroupPathOf(pid)).toContain(parent.split('/').at(-1))
     await run.cancel()
     expect(readdirSync(parent, { withFileTypes: true }).filter((entry) => entry.isDirectory())).toEqual([])
+  })
+})
+
+inCgroups('where there is no room for another cgroup', () => {
+  it('C2: a launch gets the next tier, and the record says so; with a floor it is refused, and nothing is run', async () => {
+    const parent = tempCgroup('full')
+    const engine = await openTestEngine({ containment: { prefer: 'cgroup', cgroup: { parent } } })
+    const demanding = await openTestEngine({ containment: { atLeast: 'cgroup', cgroup: { parent } } })
+    allowMore(parent, false)
+    const run = await engine.start({ command: ['sleep', '60'] })
+    await launched(run)
+    expect(engine.live()).toMatchObject([{ containment: 'group+marks' }])
+    expect(await engine.runs({})).toMatchObject([{ containment: 'group+marks' }])
+    expect((await run.cancel()).runs).toMatchObject([
+      { status: 'confirmed', evidence: [{ kind: 'tree-reaped' }] },
+    ])
+    const trace = join(tempDir(), 'trace')
+    const refused = await demanding.start({ command: ['touch', trace] })
+    expect(await refused.outcome).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/the command was not run: EAGAIN/) as string,
+    })
+    expect(existsSync(trace)).toBe(false)
+    allowMore(parent, true)
+    const last = await engine.start({ command: ['true'] })
+    expect((await last.gone).evidence).toMatchObject([{ kind: 'cgroup-empty' }])
   })
 })
 

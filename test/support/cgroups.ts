@@ -39,6 +39,11 @@ const removeAll = (folder: string): void => {
   rmdirSync(folder)
 }
 
+/** Whether another cgroup may be made in that one. */
+export const allowMore = (parent: string, isAllowed: boolean): void => {
+  writeFileSync(join(parent, 'cgroup.max.descendants'), isAllowed ? 'max' : '0')
+}
+
 /** A cgroup for the length of a test; what is in it at the end is killed. */
 export const tempCgroup = (name = 'test'): string => {
   const id = identityOf(process.pid)

@@ -38,14 +38,6 @@ const untilJoined = async (cgroup: Cgroup, launched: LaunchedProcess): Promise<v
   }
 }
 
-const makeOrSay = (cgroup: Cgroup): void => {
-  try {
-    cgroup.make()
-  } catch (error) {
-    throw failed(cgroup, messageOf(error))
-  }
-}
-
 /**
  * A process that another program has started, and that waits to become the command (P13). Null when it is in its cgroup, else why it is
  * not: without root, the cgroups around both must be ours too.
@@ -83,7 +75,22 @@ const keepingOutput = (launched: LaunchedProcess): LaunchedProcess => {
   }
 }
 
-/** Rejects when there is no process; then there is no cgroup either. */
+/** A cgroup is to be had here, and could not be made this time: there are as many of them as there may be, for one. */
+export class NoCgroup extends RunwardenError {
+  constructor(cgroup: Cgroup, cause: unknown) {
+    super('refused', `the command was not run: ${messageOf(cause)} (cgroup ${cgroup.folder})`, { cause })
+  }
+}
+
+const makeOrSay = (cgroup: Cgroup): void => {
+  try {
+    cgroup.make()
+  } catch (error) {
+    throw new NoCgroup(cgroup, error)
+  }
+}
+
+/** Rejects when there is no process; then there is no cgroup either. With `NoCgroup` nothing was tried that a launch without one would not. */
 export const launchInto = async (cgroup: Cgroup, spec: LaunchSpec): Promise<LaunchedProcess> => {
   const lost = lostVariables(spec.env)
   if (lost.length > 0) {

@@ -15,7 +15,7 @@ import type {
   ProcessIdentity,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
-import { bringInto, launchInto } from './cgroup-launch.js'
+import { NoCgroup, bringInto, launchInto } from './cgroup-launch.js'
 import { mintFolder } from './cgroup-place.js'
 import { claim, isForeground } from './claim.js'
 import { assertLaunchable, launch } from './launch.js'
@@ -37,6 +37,8 @@ const never = new Promise<never>(() => undefined)
 
 interface Tier {
   readonly containment: Containment
+  /** Whether a command that cannot be put into a cgroup is not to be run. */
+  readonly mustBeHeld: boolean
   readonly table: ProcTable
 }
 
@@ -65,9 +67,15 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
   }
 }
 
-const launchIn = (tier: Tier, spec: LaunchSpec): Promise<LaunchedProcess> => {
+const launchIn = async (tier: Tier, spec: LaunchSpec): Promise<Execution> => {
   const cgroup = cgroupOf(spec.marks, tier.containment)
-  return cgroup === null ? launch(spec) : launchInto(cgroup, spec)
+  if (cgroup === null) return ownExecution(tier, spec, await launch(spec))
+  try {
+    return ownExecution(tier, spec, await launchInto(cgroup, spec))
+  } catch (error) {
+    if (tier.mustBeHeld || !(error instanceof NoCgroup)) throw error
+    return ownExecution({ ...tier, containment: 'group+marks' }, spec, await launch(spec))
+  }
 }
 
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
@@ -135,17 +143,23 @@ const adoptedExecution = (
   }
 }
 
-/** `cgroupParent`: the folder that findPlace has tried, for the tier `cgroup`. */
+export interface CgroupOptions {
+  /** The folder that findPlace has tried, for the tier `cgroup`. */
+  readonly parent: string | null
+  /** Whether a launch that gets no cgroup is refused; else it gets the next tier, and the record says so. */
+  readonly mustBeHeld: boolean
+}
+
 export const createProcessPort = (
   containment: 'cgroup' | 'group+marks' | 'group',
-  cgroupParent: string | null = null,
+  { parent, mustBeHeld }: CgroupOptions = { parent: null, mustBeHeld: false },
 ): PaneProcessPort => {
   if (!existsSync('/proc/self/stat')) {
     throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
   }
   const self = identify(process.pid)
   if (self === null) throw new RunwardenError('invariant-broken', 'this process has no identity')
-  const tier: Tier = { containment, table: new ProcTable() }
+  const tier: Tier = { containment, mustBeHeld, table: new ProcTable() }
   return {
     self,
     containment,
@@ -153,9 +167,9 @@ export const createProcessPort = (
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
-      ...(cgroupParent === null ? {} : { cgroup: mintFolder(cgroupParent) }),
+      ...(parent === null ? {} : { cgroup: mintFolder(parent) }),
     }),
-    launch: async (spec) => ownExecution(tier, spec, await launchIn(tier, spec)),
+    launch: (spec) => launchIn(tier, spec),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
     assertLaunchable: (spec) => {
@@ -164,7 +178,9 @@ export const createProcessPort = (
     claim,
     hold: (leader, marks) => {
       const cgroup = cgroupOf(marks, tier.containment)
-      return cgroup === null ? 'this engine makes no cgroups' : bringInto(cgroup, leader)
+      const problem = cgroup === null ? 'this engine makes no cgroups' : bringInto(cgroup, leader)
+      if (problem === null || !mustBeHeld) return problem
+      throw new RunwardenError('refused', `option containment.atLeast "cgroup" cannot be had: ${problem}`)
     },
     identify,
     isForeground,

@@ -36,11 +36,6 @@ export interface PaneLaunch {
   readonly rendezvous: Rendezvous
 }
 
-export interface PaneOptions {
-  /** Whether a command that cannot be brought into a cgroup is not to be run. */
-  readonly mustBeHeld: boolean
-}
-
 interface Found {
   readonly serverPid: number
   readonly paneId: string
@@ -227,7 +222,6 @@ export const launchInPane = async (
   spec: LaunchSpec,
   paneSpec: PaneSpec,
   processes: PaneProcessPort,
-  { mustBeHeld }: PaneOptions,
 ): Promise<PaneLaunch & { readonly containment: 'cgroup' | 'pane' }> => {
   processes.assertLaunchable(spec)
   let found: Found | undefined
@@ -238,8 +232,6 @@ export const launchInPane = async (
       openPane(spec, paneSpec, processes, rendezvous, deadline, (one) => (found = one)),
     )
     const problem = processes.hold(launch.leader, spec.marks)
-    if (problem !== null && mustBeHeld)
-      throw new RunwardenError('refused', `the option containment.atLeast "cgroup" cannot be had: ${problem}`)
     rendezvous.giveCommand(commandScript(spec))
     rendezvous.removeFolder()
     return { ...launch, containment: problem === null ? 'cgroup' : 'pane' }

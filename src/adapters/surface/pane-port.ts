@@ -3,16 +3,12 @@ import type { PaneProcessPort } from '../../actors/pane.ports.js'
 import type { PaneRecord, ProcessPort } from '../../actors/ports.js'
 import { LaunchedInPane, adoptedInPane } from './pane-execution.js'
 import { launchInPane } from './pane-launch.js'
-import type { PaneOptions } from './pane-launch.js'
 
-export const withPanes = (
-  processes: PaneProcessPort,
-  options: PaneOptions = { mustBeHeld: false },
-): ProcessPort => ({
+export const withPanes = (processes: PaneProcessPort): ProcessPort => ({
   ...processes,
   launch: async (spec) => {
     if (spec.pane === undefined) return processes.launch(spec)
-    const launch = await launchInPane(spec, spec.pane, processes, options)
+    const launch = await launchInPane(spec, spec.pane, processes)
     const { kind, socket, isRetained, paneId } = spec.pane
     const pane: PaneRecord = {
       kind,

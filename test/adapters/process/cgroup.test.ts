@@ -23,7 +23,7 @@ import { statOf } from '../../support/proc-reader.js'
 import { tempDir, waitFor } from '../../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 20_000 }
-const port = createProcessPort('cgroup', cgroupParent)
+const port = createProcessPort('cgroup', { parent: cgroupParent, mustBeHeld: true })
 
 const open: { execution: Execution; folder: string }[] = []
 afterEach(async () => {
@@ -96,7 +96,7 @@ inCgroups('a launch into a cgroup', () => {
     mkdirSync(join(parent, 'threads'))
     writeFileSync(join(parent, 'threads', 'cgroup.type'), 'threaded')
     const trace = join(tempDir(), 'trace')
-    const marks = createProcessPort('cgroup', parent).mintMarks()
+    const marks = createProcessPort('cgroup', { parent, mustBeHeld: true }).mintMarks()
     await expect(launchCommand(['touch', trace], undefined, marks)).rejects.toThrow(
       /was not run: .* into its cgroup/,
     )
