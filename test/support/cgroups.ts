@@ -1,8 +1,9 @@
 /** Whether this machine has a cgroup v2 to test in, and what is in one: read here, not through the library. */
-import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { findPlace } from '../../src/adapters/process/cgroup-place.js'
+import { openRecords } from '../../src/index.js'
 import { identityOf } from './proc-reader.js'
 import { waitFor } from './wait-for.js'
 
@@ -32,6 +33,14 @@ export const pidsIn = (folder: string): number[] => [
 /** The cgroup of a process as the kernel tells it: a path in the hierarchy. */
 export const cgroupPathOf = (pid: number | 'self'): string | undefined =>
   /^0::(.*)$/m.exec(readFileSync(`/proc/${String(pid)}/cgroup`, 'utf8'))?.[1]
+
+/** The folders of executions on record that are still there. */
+export const foldersLeftIn = async (database: string): Promise<string[]> => {
+  await using records = await openRecords({ database })
+  const histories = (await records.runs({})).map(({ runId }) => records.history(runId))
+  const executions = (await Promise.all(histories)).flatMap((history) => history.executions)
+  return executions.flatMap(({ marks }) => marks?.cgroup ?? []).filter((folder) => existsSync(folder))
+}
 
 const removeAll = (folder: string): void => {
   for (const entry of readdirSync(folder, { withFileTypes: true }))
