@@ -109,6 +109,22 @@ inCgroups('a run in a cgroup', () => {
     expect(existsSync(folder)).toBe(false)
   })
 
+  it('C5, O1: one that is nested deeper than a path can name is frozen, and gone with all folders when the stop says so', async () => {
+    const engine = await openTestEngine(HELD)
+    const name = 'n'.repeat(240)
+    const script = `cd "$G/n"; for i in $(seq 20); do mkdir ${name}; cd -P ./${name}; done; echo 0 >cgroup.procs`
+    const run = await engine.start({ command: withChild(script), stop: quickStop })
+    const leader = await waitFor(() => engine.live()[0]?.pid, { ...DEADLINE, what: 'its leader is up' })
+    const folder = await folderOf(engine, run)
+    const deep = (): number | undefined =>
+      descendantsOf(leader).find(({ pid }) => (cgroupPathOf(pid)?.length ?? 0) > 4_000)?.pid
+    const child = await waitFor(deep, { ...DEADLINE, what: 'its child is down there' })
+    expect(await run.pause()).toEqual({ status: 'frozen', running: [] })
+    expect((await run.cancel({ timeoutMs: 20_000 })).status).toBe('confirmed')
+    expect([leader, child].map((pid) => statOf(pid)?.state ?? 'Z')).toEqual(['Z', 'Z'])
+    expect(existsSync(folder)).toBe(false)
+  })
+
   it('O1: a pause freezes the cgroup, forking members included; the kernel says so; all go on after it', async () => {
     const engine = await openTestEngine(HELD)
     const metronome = await startFixture(engine, 'forking-heartbeat')

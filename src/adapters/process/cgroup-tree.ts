@@ -10,7 +10,6 @@ import type { SignalFailure, TreeMember } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
 import type { Cgroup, CgroupLook } from './cgroup.js'
 import { isAlive, readStat } from './proc-fs.js'
-import type { ProcStat } from './proc-fs.js'
 import type { ProcSnapshot, ProcTable } from './proc-table.js'
 import { isForbidden, signalMembers } from './signal.js'
 import type { StopSignal } from './signal.js'
@@ -55,15 +54,19 @@ export class CgroupTree {
 
   async scan(): Promise<readonly TreeMember[]> {
     const table = await this.#table.look()
+    let members: readonly TreeMember[] = []
     for (let listing = 0; listing < LISTINGS_MAX; listing += 1) {
       // R6: after the table. A number that was given away in between has the start time of its last owner, and is not signalled.
-      const { isPopulated, groupOf } = this.#cgroup.look()
+      const { isPopulated, hasHidden, groupOf } = this.#cgroup.look()
       this.#inside = groupOf
       this.#isEmpty = !isPopulated
       this.#hasStrangers = [...groupOf.keys()].some((pid) => this.#isStranger(pid))
-      const members = this.#membersIn(table, groupOf)
-      if (!isPopulated || this.#hasStrangers || members.some(({ pid }) => groupOf.has(pid))) return members
+      members = this.#membersIn(table, groupOf)
+      const isWhole = !isPopulated || (this.#hasStrangers && !hasHidden)
+      if (isWhole || members.some(({ pid }) => groupOf.has(pid))) return members
     }
+    // Those of it that are seen, only outside, can be ended all the same; it is not empty before the others are.
+    if (members.length > 0) return members
     throw new RunwardenError(
       'unreadable',
       `the cgroup ${this.#cgroup.folder} is populated by processes that cannot be seen from here`,
@@ -118,7 +121,7 @@ export class CgroupTree {
   }
 
   #isStranger(pid: number): boolean {
-    const stat = pid > 0 ? readStat(pid) : null
+    const stat = readStat(pid)
     return stat !== null && isAlive(stat) && stat.startTicks < this.#oldestTicks
   }
 
@@ -133,7 +136,7 @@ export class CgroupTree {
 
   /** A process that the table does not know yet: in the cgroup, and the same before and after that was read. */
   #proven(pid: number): TreeMember[] {
-    const before: ProcStat | null = pid > 0 ? readStat(pid) : null
+    const before = readStat(pid)
     if (before === null || !isAlive(before) || before.startTicks < this.#oldestTicks) return []
     if (!this.#cgroup.contains(pid)) return []
     if (readStat(pid)?.startTicks !== before.startTicks) return []

@@ -6,8 +6,10 @@
  * Invariants: INV-5 (only the kernel's `populated 0`, or the absence of a folder that could be seen, says that it is empty).
  */
 import {
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readFileSync,
   readdirSync,
   rmdirSync,
@@ -20,6 +22,8 @@ import { cgroupMount, folderOf, isOfThisNamespace } from './cgroup-place.js'
 import { joinFile } from './cgroup-join.js'
 
 const CGROUP2_MAGIC = 0x63677270
+/** Half of what a path may have; a name has at most 255. */
+const LONG_PATH = 2_048
 
 /** One nested cgroup, or the whole. */
 interface Group {
@@ -31,8 +35,10 @@ interface Group {
 /** What a look at it found. */
 export interface CgroupLook {
   readonly isPopulated: boolean
-  /** By pid, with the cgroup that it is in. A pid of 0 is a process of a namespace that cannot be seen from here. */
+  /** By pid, with the cgroup that it is in. */
   readonly groupOf: ReadonlyMap<number, Group>
+  /** Somebody in it has no number here: a process of another namespace. */
+  readonly hasHidden: boolean
 }
 
 const ABSENT = ['ENOENT', 'ENODEV']
@@ -55,7 +61,7 @@ const nestedIn = (folder: string): string[] => {
   try {
     return readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
-      .map(({ name }) => join(folder, name))
+      .map(({ name }) => name)
   } catch (error) {
     if (isAbsence(error)) return []
     throw error
@@ -72,11 +78,37 @@ const pidsIn = (folder: string): number[] => {
   }
 }
 
-const groupsIn = (folder: string): Group[] => {
-  const events = read(join(folder, 'cgroup.events'))
+/** Nested cgroups can lie deeper than one path can name: then the way goes on from an open folder. */
+const reaching = <T>(folder: string, act: (near: string) => T): T => {
+  if (folder.length < LONG_PATH) return act(folder)
+  const fd = openSync(folder, 'r')
+  try {
+    return act(`/proc/self/fd/${String(fd)}`)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** `near` leads to it from here, `folder` is its path. */
+const groupsIn = (near: string, folder: string): Group[] => {
+  const events = read(join(near, 'cgroup.events'))
   if (events === null) return []
-  const group = { folder, pids: pidsIn(folder), isFrozen: says(events, 'frozen 1') }
-  return [group, ...nestedIn(folder).flatMap(groupsIn)]
+  const group = { folder, pids: pidsIn(near), isFrozen: says(events, 'frozen 1') }
+  const nested = nestedIn(near).flatMap((name) =>
+    reaching(join(near, name), (next) => groupsIn(next, join(folder, name))),
+  )
+  return [group, ...nested]
+}
+
+const removeIn = (folder: string): void => {
+  reaching(folder, (near) => {
+    for (const name of nestedIn(near)) removeIn(join(near, name))
+  })
+  try {
+    rmdirSync(folder)
+  } catch (error) {
+    if (!isAbsence(error)) throw error
+  }
 }
 
 /** Whether `folder`, which is not there, lay on a cgroup file system that can be seen. */
@@ -105,11 +137,9 @@ export class Cgroup {
     const events = read(join(this.folder, 'cgroup.events'))
     if (events === null) return this.#absent()
     const isPopulated = says(events, 'populated 1')
-    const groups = isPopulated ? groupsIn(this.folder) : []
-    return {
-      isPopulated,
-      groupOf: new Map(groups.flatMap((group) => group.pids.map((pid) => [pid, group] as const))),
-    }
+    const groups = isPopulated ? groupsIn(this.folder, this.folder) : []
+    const groupOf = new Map(groups.flatMap((group) => group.pids.map((pid) => [pid, group] as const)))
+    return { isPopulated, hasHidden: groupOf.delete(0), groupOf }
   }
 
   /** An empty cgroup only can be removed. But one that was never visible from here was not removed. */
@@ -117,7 +147,7 @@ export class Cgroup {
     if (!isOfThisNamespace(this.folder) || !wasOnCgroup(this.folder)) {
       throw new RunwardenError('unreadable', `the cgroup ${this.folder} cannot be seen from here`)
     }
-    return { isPopulated: false, groupOf: new Map() }
+    return { isPopulated: false, hasHidden: false, groupOf: new Map() }
   }
 
   /** Zombies count as being where they were. */
@@ -140,10 +170,13 @@ export class Cgroup {
     return this.#write(this.folder, 'cgroup.freeze', '1')
   }
 
-  /** What has frozen itself in a nested one stays as it is. Null also when the cgroup, or `folder` in it, is gone. */
+  /**
+   * What has frozen itself in a nested one stays as it is. Null also when the cgroup, or `folder` in it, is gone, or nested too deep to be
+   * named: what froze itself there waits for the kill.
+   */
   unfreeze(folder = this.folder): string | null {
     const problem = this.#write(folder, 'cgroup.freeze', '0')
-    return problem !== null && ABSENT.includes(problem) ? null : problem
+    return problem !== null && [...ABSENT, 'ENAMETOOLONG'].includes(problem) ? null : problem
   }
 
   /** Everything in it at once, also what is being born. Returns why it could not be, or null. */
@@ -154,16 +187,8 @@ export class Cgroup {
 
   /** With what was nested in it. False when something is left. */
   remove(): boolean {
-    const remove = (folder: string): void => {
-      for (const nested of nestedIn(folder)) remove(nested)
-      try {
-        rmdirSync(folder)
-      } catch (error) {
-        if (!isAbsence(error)) throw error
-      }
-    }
     try {
-      remove(this.folder)
+      removeIn(this.folder)
       return true
     } catch {
       // In use again, or not ours to remove: the caller says so.
