@@ -11,6 +11,7 @@ import { systemClock } from '../../../src/adapters/clock/system-clock.js'
 import { createProcessPort } from '../../../src/adapters/process/process-port.js'
 import { cgroupParent, isFrozen, noCgroup, pidsIn } from '../../support/cgroups.js'
 import { identityOf, isAlive, statOf } from '../../support/proc-reader.js'
+import { scanOf } from '../../support/steady-look.js'
 import { waitFor } from '../../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 20_000 }
@@ -81,7 +82,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
     await waitFor(() => statOf(pid)?.state === 'D', { ...DEADLINE, what: 'the parent waits' })
     await freeze.freeze(frozenNow)
     expect(told).toEqual(['frozen'])
-    expect(await execution.scan()).toMatchObject([{ state: 'T' }, { state: 'T' }])
+    expect(await scanOf(execution)).toMatchObject([{ state: 'T' }, { state: 'T' }])
     await freeze.thaw()
     expect(isFrozen(folder)).toBe(false)
     await end()
@@ -93,7 +94,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
     const script = `(kill -STOP $(exec sh -c 'echo $PPID'); exec sleep 602) & (${leaves}) & exec sleep 601`
     const { execution, freeze, told, end, folder, pid } = await launch(['sh', '-c', script])
     const settled = async (): Promise<{ inside: number; outside: number } | undefined> => {
-      const members = (await execution.scan()).filter((member) => member.pid !== pid)
+      const members = (await scanOf(execution)).filter((member) => member.pid !== pid)
       const inside = members.find((member) => pidsIn(folder).includes(member.pid))
       const outside = members.find((member) => !pidsIn(folder).includes(member.pid))
       if (members.length !== 2 || inside?.state !== 'T' || outside?.name !== 'sleep') return undefined
@@ -129,7 +130,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
     })
     await freeze.freeze(frozenNow)
     writeFileSync(join(folder, 'cgroup.procs'), String(stranger.pid))
-    expect((await execution.scan()).map(({ name }) => name)).toEqual(['sleep'])
+    expect((await scanOf(execution)).map(({ name }) => name)).toEqual(['sleep'])
     await end()
     expect(execution.discard?.()).toBe(false)
     expect([identity && isAlive(identity), isFrozen(folder)]).toEqual([true, false])

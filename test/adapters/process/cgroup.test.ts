@@ -20,6 +20,7 @@ import {
 } from '../../support/cgroups.js'
 import { fixtureCommand, withLedger } from '../../support/fixture.js'
 import { statOf } from '../../support/proc-reader.js'
+import { scanOf } from '../../support/steady-look.js'
 import { tempDir, waitFor } from '../../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 20_000 }
@@ -37,7 +38,7 @@ const folderOf = (marks: ExecutionMarks): string => marks.cgroup ?? '/nowhere'
 const endExecution = async (execution: Execution, folder: string): Promise<void> => {
   await waitFor(
     async () => {
-      const members = await execution.scan()
+      const members = await scanOf(execution)
       execution.signal('SIGKILL', members)
       return members.length === 0
     },
@@ -155,7 +156,7 @@ inCgroups('what is held', () => {
     })
     const isUp = () => readFileSync(ledger, 'utf8').includes('"ready"')
     await waitFor(() => existsSync(ledger) && isUp(), { ...DEADLINE, what: 'it is up' })
-    const members = await execution.scan()
+    const members = await scanOf(execution)
     expect(members.map(({ pid }) => pid).sort()).toEqual(pidsIn(folder).sort())
     expect(members).toHaveLength(2)
   })
@@ -167,11 +168,11 @@ inCgroups('what is held', () => {
     const pid = execution.identity?.pid ?? 0
     writeFileSync(join(nested, 'cgroup.procs'), String(pid))
     expect(pidsIn(folder)).toEqual([pid])
-    expect((await execution.scan()).map((member) => member.pid)).toEqual([pid])
-    expect(execution.signal('SIGKILL', await execution.scan())).toEqual([])
+    expect((await scanOf(execution)).map((member) => member.pid)).toEqual([pid])
+    expect(execution.signal('SIGKILL', await scanOf(execution))).toEqual([])
     expect(await execution.exited).toEqual({ exitCode: null, signal: 'SIGKILL' })
     await waitFor(() => !isPopulated(folder), { ...DEADLINE, what: 'it is empty' })
-    expect(await execution.scan()).toEqual([])
+    expect(await scanOf(execution)).toEqual([])
     expect(execution.emptyEvidence).toBe('cgroup-empty')
   })
 
@@ -192,7 +193,7 @@ inCgroups('what is held', () => {
     }
     onTestFinished(goHome)
     writeFileSync(join(folder, 'cgroup.procs'), String(process.pid))
-    const members = await execution.scan()
+    const members = await scanOf(execution)
     const pid = execution.identity?.pid ?? 0
     expect(members.map((member) => member.pid)).toEqual([pid])
     // Of the whole cgroup this would stop and kill the process that does it.
@@ -201,11 +202,11 @@ inCgroups('what is held', () => {
     execution.signal('SIGCONT', members)
     expect(execution.signal('SIGKILL', members)).toEqual([])
     expect(await execution.exited).toEqual({ exitCode: null, signal: 'SIGKILL' })
-    expect(await execution.scan()).toEqual([])
+    expect(await scanOf(execution)).toEqual([])
     expect(execution.emptyEvidence).toBe('tree-reaped')
     expect(execution.discard?.()).toBe(false)
     goHome()
-    expect(await execution.scan()).toEqual([])
+    expect(await scanOf(execution)).toEqual([])
     expect(execution.emptyEvidence).toBe('cgroup-empty')
   })
 
@@ -215,12 +216,12 @@ inCgroups('what is held', () => {
       ...process.env,
       ...env,
     })
-    await waitFor(async () => (await execution.scan()).length > 3, { ...DEADLINE, what: 'the storm' })
+    await waitFor(async () => (await scanOf(execution)).length > 3, { ...DEADLINE, what: 'the storm' })
     const tree = new Tree({ leader: execution.identity, marks, usesMarks: false, isOwnChild: true })
     const old = new CgroupTree(new Cgroup(folder, { canKill: false }), tree, new ProcTable(), 0)
     await waitFor(
       async () => {
-        const members = await old.scan()
+        const members = await scanOf(old)
         old.signal('SIGKILL', members)
         return members.length === 0
       },
