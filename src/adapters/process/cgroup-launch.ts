@@ -16,9 +16,12 @@ const LOOK_EVERY_MS = 1
 const failed = (cgroup: Cgroup, why: string): RunwardenError =>
   new RunwardenError('refused', `the command was not run: ${why} (cgroup ${cgroup.folder})`)
 
-/** The script goes on to the command only from inside: any other code is that of the command. */
+/**
+ * The script goes on to the command only from inside: any other code is that of the command. A command that has left already was inside
+ * when it began.
+ */
 const hasJoined = (cgroup: Cgroup, pid: number, exitCode: number | null | undefined): boolean =>
-  cgroup.contains(pid) || (exitCode !== undefined && (exitCode !== JOIN_FAILED_CODE || cgroup.hasBeenUsed()))
+  cgroup.contains(pid) || cgroup.hasBeenUsed() || (exitCode !== undefined && exitCode !== JOIN_FAILED_CODE)
 
 const untilJoined = async (cgroup: Cgroup, launched: LaunchedProcess): Promise<void> => {
   const { identity, exited } = launched
