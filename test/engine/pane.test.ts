@@ -236,7 +236,7 @@ describe('a pause', () => {
   )
 
   it('O1, P12: a paused run whose tmux server is killed ends, and says why', async () => {
-    const engine = await openTestEngine()
+    const engine = await openTestEngine({ containment: { prefer: 'group+marks' } })
     const tmux = testTmux()
     const started = await startFixture(engine, 'heartbeat', { surface: surfaceOn(tmux) })
     await started.ready()
