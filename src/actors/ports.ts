@@ -36,6 +36,8 @@ export interface ExecutionMarks {
   readonly cookie: string
   /** The value of an unused soft resource limit, or null where it cannot be set. */
   readonly limit: number | null
+  /** The folder of its cgroup, where it gets one; nothing else is ever put into that. */
+  readonly cgroup?: string
 }
 
 /** Holds the cookies of all executions that a process descends from, `:` between them. */
@@ -92,7 +94,7 @@ export interface TreeMember {
 
 export interface SignalFailure {
   readonly pid: number
-  /** `EPERM`, or `refused` for what may never be signalled (C8). */
+  /** `EPERM`; `refused` for what may never be signalled (C8); `escaped` for what its tier does not reach (C2). */
   readonly error: string
 }
 
@@ -126,6 +128,11 @@ export interface Execution {
     signal: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT',
     members: readonly TreeMember[],
   ): readonly SignalFailure[]
+  /**
+   * Lets go what was frozen as a whole (O1): also whom no SIGCONT is meant for, or could reach. Null when nothing is held so any more, else
+   * why it still is.
+   */
+  unfreeze?(): string | null
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
   /** The pane it lives in, if any. */
@@ -135,6 +142,8 @@ export interface Execution {
    * of it any more, else why not. Answers within that time (P14).
    */
   closeSurface?(withinMs: number): Promise<string | null>
+  /** Removes what held the processes, once they are gone. False when it could not be removed: there is no more to it than an empty folder. */
+  discard?(): boolean
 }
 
 /** How an execution is found again in a later process. */

@@ -227,7 +227,8 @@ export class ProcessActor {
     this.#isGone = true
     this.#freeze?.end()
     this.#pursuit?.end()
-    const { clock, drainMs } = this.#options
+    const { clock, drainMs, logger } = this.#options
+    if (execution.discard?.() === false) logger.warn({}, 'an empty cgroup could not be removed')
     const cancel = clock.after(drainMs, () => {
       this.#tellDrained(execution.cutOutput())
     })

@@ -1,8 +1,7 @@
 /**
  * The process port on this machine: launches, adopts and looks up executions.
  *
- * Owns: the choice of containment, and the marks of each execution. `cgroup` is declared and not offered yet; panes are brought in
- *   by the surface adapter.
+ * Owns: the marks of each execution, and how the tree of each is reached. Panes are brought in by the surface adapter.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -16,13 +15,15 @@ import type {
   ProcessIdentity,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
+import { NoCgroup, bringInto, launchInto } from './cgroup-launch.js'
+import { mintFolder } from './cgroup-place.js'
 import { claim, isForeground } from './claim.js'
 import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
-import { signalMembers } from './signal.js'
+import { cgroupOf, reachOf } from './reach.js'
 import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
@@ -36,10 +37,12 @@ const never = new Promise<never>(() => undefined)
 
 interface Tier {
   readonly containment: Containment
+  /** Whether a command that cannot be put into a cgroup is not to be run. */
+  readonly mustBeHeld: boolean
   readonly table: ProcTable
 }
 
-const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
+const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
@@ -48,13 +51,30 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     usesMarks: usesMarks(tier),
     isOwnChild: true,
   })
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(spec.marks, tier.containment),
+    leader: launched.identity,
+    otherwise: 'tree-reaped',
+  })
   return {
     ...launched,
+    ...reach,
     containment: tier.containment,
     isOwnChild: true,
-    scan: async () => tree.membersIn(await tier.table.look()),
-    signal: signalMembers,
-    emptyEvidence: 'tree-reaped',
+    get emptyEvidence() {
+      return evidence()
+    },
+  }
+}
+
+const launchIn = async (tier: Tier, spec: LaunchSpec): Promise<Execution> => {
+  const cgroup = cgroupOf(spec.marks, tier.containment)
+  if (cgroup === null) return ownExecution(tier, spec, await launch(spec))
+  try {
+    return ownExecution(tier, spec, await launchInto(cgroup, spec))
+  } catch (error) {
+    if (tier.mustBeHeld || !(error instanceof NoCgroup)) throw error
+    return ownExecution({ ...tier, containment: 'group+marks' }, spec, await launch(spec))
   }
 }
 
@@ -91,7 +111,13 @@ const adoptedExecution = (
     host: hostOf(record),
   })
   const place = judge(identity)
+  const { evidence, ...reach } = reachOf(tree, tier.table, {
+    cgroup: cgroupOf(record.marks, record.containment),
+    leader: identity,
+    otherwise: 'identity-gone',
+  })
   return {
+    ...reach,
     identity,
     containment: record.containment,
     isOwnChild: false,
@@ -105,24 +131,35 @@ const adoptedExecution = (
     resize: () => false,
     scan: async () => {
       if (place === 'gone') return []
-      if (place === 'here') return tree.membersIn(await tier.table.look())
+      if (place === 'here') return reach.scan()
       throw new RunwardenError(
         'refused',
         'the execution is in a process namespace that cannot be seen from here',
       )
     },
-    signal: signalMembers,
-    emptyEvidence: 'identity-gone',
+    get emptyEvidence() {
+      return place === 'gone' ? 'identity-gone' : evidence()
+    },
   }
 }
 
-export const createProcessPort = (containment: 'group+marks' | 'group'): PaneProcessPort => {
+export interface CgroupOptions {
+  /** The folder that findPlace has tried, for the tier `cgroup`. */
+  readonly parent: string | null
+  /** Whether a launch that gets no cgroup is refused; else it gets the next tier, and the record says so. */
+  readonly mustBeHeld: boolean
+}
+
+export const createProcessPort = (
+  containment: 'cgroup' | 'group+marks' | 'group',
+  { parent, mustBeHeld }: CgroupOptions = { parent: null, mustBeHeld: false },
+): PaneProcessPort => {
   if (!existsSync('/proc/self/stat')) {
     throw new RunwardenError('refused', `platform ${process.platform} is not supported: there is no /proc`)
   }
   const self = identify(process.pid)
   if (self === null) throw new RunwardenError('invariant-broken', 'this process has no identity')
-  const tier: Tier = { containment, table: new ProcTable() }
+  const tier: Tier = { containment, mustBeHeld, table: new ProcTable() }
   return {
     self,
     containment,
@@ -130,14 +167,21 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): PanePro
     mintMarks: (): ExecutionMarks => ({
       cookie: randomBytes(16).toString('hex'),
       limit: libc()?.canMark === true ? LIMIT_MARK_BASE + randomBytes(6).readUIntBE(0, 6) : null,
+      ...(parent === null ? {} : { cgroup: mintFolder(parent) }),
     }),
-    launch: async (spec) => ownExecution(tier, spec, await launch(spec)),
+    launch: (spec) => launchIn(tier, spec),
     adopt: async (record) =>
       adoptedExecution(tier, record, record.identity ?? (await findLeader(tier, record.marks))),
     assertLaunchable: (spec) => {
       assertLaunchable(spec)
     },
     claim,
+    hold: (leader, marks) => {
+      const cgroup = cgroupOf(marks, tier.containment)
+      const problem = cgroup === null ? 'this engine makes no cgroups' : bringInto(cgroup, leader)
+      if (problem === null || !mustBeHeld) return problem
+      throw new RunwardenError('refused', `option containment.atLeast "cgroup" cannot be had: ${problem}`)
+    },
     identify,
     isForeground,
     lookUp: (identity) => Promise.resolve(lookUpIdentity(identity)),
