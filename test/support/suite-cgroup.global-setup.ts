@@ -2,7 +2,7 @@
  * The suite runs in a cgroup of its own, where it may make one. Engines make theirs below their own: a test whose run is to be left alone,
  * or whose engine is killed and not recovered, leaves an empty folder, which goes with the suite's.
  */
-import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { findPlace } from '../../src/adapters/process/cgroup-place.js'
@@ -10,8 +10,19 @@ import { findPlace } from '../../src/adapters/process/cgroup-place.js'
 let home: string | null = null
 let folder: string | null = null
 
-const enter = (cgroup: string): void => {
-  writeFileSync(join(cgroup, 'cgroup.procs'), String(process.pid))
+const moveInto = (cgroup: string, pid: number): void => {
+  writeFileSync(join(cgroup, 'cgroup.procs'), String(pid))
+}
+
+/** The test runner's own workers and services may live a little longer than its tests. */
+const moveHome = (from: string, to: string): void => {
+  for (const pid of readFileSync(join(from, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)) {
+    try {
+      moveInto(to, Number(pid))
+    } catch {
+      // It is gone by now.
+    }
+  }
 }
 
 export function setup(): void {
@@ -19,16 +30,16 @@ export function setup(): void {
   if (home === null) return
   folder = join(home, `rw-suite-${randomUUID()}`)
   mkdirSync(folder)
-  enter(folder)
+  moveInto(folder, process.pid)
 }
 
 export function teardown(): void {
   if (home === null || folder === null) return
-  enter(home)
   try {
+    moveHome(folder, home)
     removeAll(folder)
   } catch (error) {
-    // Somebody lives in it: whoever that is, leftovers.global-setup.ts has told.
+    // Somebody lives below it: whoever that is, leftovers.global-setup.ts has told.
     console.warn(`a cgroup of the suite is left: ${String(error)}`)
   }
 }
