@@ -38,7 +38,7 @@ export interface ProcessActorOptions {
   /** How long output is read after the tree is empty, in ms. */
   readonly drainMs: number
   readonly report: (fact: ProcessFact) => void
-  readonly onOutput: (stream: OutputStream, chunk: Buffer) => void
+  readonly onOutput: (stream: OutputStream, chunk: Buffer) => unknown
   /** All output there will be has been given to `onOutput`. */
   readonly onDrained: (isCut: boolean) => void
 }
@@ -118,7 +118,7 @@ export class ProcessActor {
   async adopt(record: ExecutionRecord): Promise<void> {
     this.#isExitReported = true
     this.#own(await this.#options.processes.adopt(record))
-    this.#pursuit?.watch()
+    await this.#pursuit?.takeUp()
   }
 
   writeInput(chunk: string | Uint8Array): boolean {

@@ -50,6 +50,17 @@ export class TreePursuit {
     this.#begin('watch')
   }
 
+  /** R3: a tree that is gone already is told of before anything is decided about its run; any other is watched. */
+  async takeUp(): Promise<void> {
+    const isGone = await this.isEmpty()
+    if (!isGone || this.#isOver || !this.#reports.mayBeGone()) {
+      this.watch()
+      return
+    }
+    this.#isOver = true
+    this.#reports.gone()
+  }
+
   terminate(): void {
     this.#terminated.clear()
     this.#begin('terminate')

@@ -47,6 +47,7 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly tmuxSocket?: string
   readonly keepPane?: boolean
   readonly quiet?: boolean
+  readonly guardian?: boolean
 }
 
 export const collectLabel = (
@@ -107,8 +108,9 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
   }
 }
 
-const engineOptionsOf = ({ db, containment }: RunOptions): EngineOptions => ({
+const engineOptionsOf = ({ db, containment, guardian = true }: RunOptions): EngineOptions => ({
   database: newOrExistingStore(db),
+  guardian,
   ...(containment === undefined ? {} : { containment: { prefer: containment } }),
 })
 
@@ -232,6 +234,7 @@ export const addRun = (program: Command): void => {
     .option('--tmux-socket <name>', 'the tmux server, as its -L')
     .option('--keep-pane', 'leave the pane open at the end, with a shell')
     .option('--quiet', 'say nothing of our own, but for errors')
+    .option('--no-guardian', 'let its processes outlive this one when it is killed')
   for (const option of protocolOptions()) command.addOption(option)
   command.addHelpText('after', HELP).action(async (command: string[], _options: unknown, self: Command) => {
     await run(command, self.optsWithGlobals<RunOptions>())

@@ -11,6 +11,7 @@ import type { ExitStatus, LaunchSpec, ProcessIdentity, TerminalSpec } from '../.
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
+import { joinOutputFiles, openLaunchFiles } from './output-files.js'
 import { programProblem } from './program.js'
 import { joinPipes } from './stdio.js'
 import type { ChildStdio } from './stdio.js'
@@ -67,7 +68,7 @@ const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => 
 })
 
 /** How stdin, stdout and stderr are joined: by pipes, or all by one descriptor. */
-type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly [number, number, number]
+type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly ['ignore' | number, number, number]
 
 const spawn = ([program = '', ...args]: readonly string[], spec: LaunchSpec, stdio: Joints) =>
   execa(program, args, {
@@ -98,6 +99,20 @@ const spawnOnPipes = (spec: LaunchSpec): Started => {
     child,
     join: () => joinPipes({ stdin: child.stdin, stdout: child.stdout, stderr: child.stderr }, spec.stdin),
     giveUp: () => undefined,
+  }
+}
+
+/** R10: its output stays where it is when this engine goes. */
+const spawnOnFiles = (spec: LaunchSpec, folder: string): Started => {
+  const files = openLaunchFiles(folder, spec.stdin)
+  try {
+    return {
+      child: spawn(spec.command, spec, files.stdio),
+      join: () => joinOutputFiles(folder),
+      giveUp: () => undefined,
+    }
+  } finally {
+    files.close()
   }
 }
 
@@ -155,8 +170,10 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
 
 export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   assertLaunchable(spec)
-  const start = (): Started =>
-    spec.terminal === undefined ? spawnOnPipes(spec) : spawnOnTerminal(spec, spec.terminal)
+  const start = (): Started => {
+    if (spec.outputFolder !== undefined) return spawnOnFiles(spec, spec.outputFolder)
+    return spec.terminal === undefined ? spawnOnPipes(spec) : spawnOnTerminal(spec, spec.terminal)
+  }
   const { limit } = spec.marks
   const kernel = libc()
   const { child, join, giveUp } = naming(spec, () =>
@@ -171,7 +188,7 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const stdio = join()
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (exitCode, signal) => {
-      void untilRead(stdio.drained).then(() => {
+      void (stdio.caughtUp?.() ?? untilRead(stdio.drained)).then(() => {
         resolve({ exitCode, signal })
       })
     })

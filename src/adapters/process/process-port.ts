@@ -20,9 +20,12 @@ import { claim, isForeground } from './claim.js'
 import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
+import { joinOutputFiles } from './output-files.js'
 import { identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { signalMembers } from './signal.js'
+import { noStdio } from './stdio.js'
+import type { ChildStdio } from './stdio.js'
 import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
@@ -41,6 +44,21 @@ interface Tier {
 
 const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
 
+/** One empty look can miss a child born behind the reader: then somebody writes on. */
+const EMPTY_LOOKS_NEEDED = 2
+
+/** R10: a file has no end that would be told; when nobody is there who could write, there is no more. */
+const scanToTheEnd = (scan: Execution['scan'], { finishOutput }: ChildStdio): Execution['scan'] => {
+  if (finishOutput === undefined) return scan
+  let emptyLooks = 0
+  return async () => {
+    const members = await scan()
+    emptyLooks = members.length === 0 ? emptyLooks + 1 : 0
+    if (emptyLooks >= EMPTY_LOOKS_NEEDED) await finishOutput()
+    return members
+  }
+}
+
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
     leader: launched.identity,
@@ -52,7 +70,7 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     ...launched,
     containment: tier.containment,
     isOwnChild: true,
-    scan: async () => tree.membersIn(await tier.table.look()),
+    scan: scanToTheEnd(async () => tree.membersIn(await tier.table.look()), launched),
     signal: signalMembers,
     emptyEvidence: 'tree-reaped',
   }
@@ -91,26 +109,21 @@ const adoptedExecution = (
     host: hostOf(record),
   })
   const place = judge(identity)
+  const stdio = record.outputFolder == null ? noStdio : joinOutputFiles(record.outputFolder)
   return {
+    ...stdio,
     identity,
     containment: record.containment,
     isOwnChild: false,
     exited: never,
-    onOutput: () => undefined,
-    drained: Promise.resolve(),
-    cutOutput: () => false,
-    letGo: () => undefined,
-    writeInput: () => false,
-    endInput: () => undefined,
-    resize: () => false,
-    scan: async () => {
+    scan: scanToTheEnd(async () => {
       if (place === 'gone') return []
       if (place === 'here') return tree.membersIn(await tier.table.look())
       throw new RunwardenError(
         'refused',
         'the execution is in a process namespace that cannot be seen from here',
       )
-    },
+    }, stdio),
     signal: signalMembers,
     emptyEvidence: 'identity-gone',
   }

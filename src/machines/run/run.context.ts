@@ -34,7 +34,12 @@ export interface RunPolicy {
   readonly timeoutMs: number | null
   /** O15: bytes of both streams, over all attempts; null: no limit. */
   readonly maxOutputBytes: number | null
+  /** A record of an older version has no such field: it is interrupted. */
+  readonly onRecover?: OnRecover
 }
+
+/** What becomes of a run that nobody wanted to end, when its engine dies (R3). */
+export type OnRecover = 'interrupt' | 'adopt' | 'keep'
 
 export type IntentKind = 'cancel' | 'interrupt' | 'never-started' | 'stalled' | 'finished' | 'fault'
 

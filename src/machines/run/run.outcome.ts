@@ -16,6 +16,12 @@ export const describeExit = ({ exitCode, signal, detail }: ExitStatus): string =
       ? `exited with code ${exitCode}`
       : (detail ?? 'ended in a way that was not observed')
 
+/** Completed by what the agent said. */
+export const describeUnseenExit = (event: string): string =>
+  event === 'tree.confirmed'
+    ? 'completed; how the process exited was not observed'
+    : 'completed; the process did not exit by itself'
+
 /** The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
   exit.exitCode === 0 &&

@@ -32,6 +32,7 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
+  describeUnseenExit,
   isSuccess,
   limitReason,
   settle,
@@ -330,7 +331,7 @@ export const runSetup = setup({
           at,
           exit,
           reason: exit === null ? 'result' : 'exit',
-          message: exit === null ? 'completed; the process did not exit by itself' : describeExit(exit),
+          message: exit === null ? describeUnseenExit(event.type) : describeExit(exit),
         })
       },
     }),

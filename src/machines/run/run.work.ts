@@ -31,6 +31,12 @@ const resultStands = [
   { target: `${SETTLED}.failed`, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
 ] as const
 
+/** R3: nobody saw how the process of an adopted run exited, and what its agent said of its work is on record. */
+const resultWasGiven = [
+  { guard: 'isResultOk', target: `${SETTLED}.completed`, actions: 'settleCompleted' },
+  { target: `${SETTLED}.failed`, actions: 'settleFailed' },
+] as const
+
 const limits = {
   'limit.exceeded': {
     target: '#run.work.open.interrupting',
@@ -242,6 +248,7 @@ export const workRegion = runSetup.createStateConfig({
             // O15: what the work has come to is there; only its process is over the limit.
             'limit.exceeded': resultStands,
             ...naturalEnds,
+            'tree.confirmed': resultWasGiven,
           },
           after: { exitGrace: resultStands },
         },

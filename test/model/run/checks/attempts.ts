@@ -112,13 +112,15 @@ const attempts: readonly RunCheck[] = [
   ),
   onEvent(
     'R3',
-    'a tree that is gone without an exit leaves the work lost',
+    'a tree that is gone without an exit leaves the work lost, unless its result is there',
     ['process.gone', 'run.lost'],
     ({ before, after, offer }) => {
       const isSwept =
         before.context.attempt > before.context.executionAttempt && before.context.executionAttempt > 0
       if (isOver(before) || (offer.event.type === 'process.gone' && isSwept)) return true
-      return after.work === 'settled.lost'
+      if (before.work !== 'open.finishing' || offer.event.type === 'run.lost')
+        return after.work === 'settled.lost'
+      return after.work === (before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed')
     },
   ),
   onChange('P3', 'an outcome tells the exit of the last execution, and of no other', (edge) => {
