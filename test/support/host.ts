@@ -39,7 +39,8 @@ export function startHost(source: string, env: Readonly<Record<string, string>> 
   let said = ''
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
   child.stdin.on('error', () => undefined)
-  const ended = once(child, 'exit').then(() => undefined)
+  // Not its exit: what it said last is still in the pipe then.
+  const ended = once(child, 'close').then(() => undefined)
   const kill = (signal: NodeJS.Signals): void => void child.kill(signal)
   const killed = async (): Promise<void> => {
     kill('SIGKILL')
