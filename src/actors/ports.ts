@@ -105,7 +105,9 @@ export interface Execution {
   readonly containment: Containment
   /** True when this process is the leader's parent, so that the exit status will be known. */
   readonly isOwnChild: boolean
-  /** The leader's exit, for an own child; never settles otherwise. */
+  /** Whether `exited` will settle: for an own child, and for one that is taken up to go on (R3). */
+  readonly isExitTold?: boolean
+  /** The leader's exit; that of another engine's child is `isUnseen`. */
   readonly exited: Promise<ExitStatus>
   /** Registers the one receiver of output. Chunks are shared: copy what is kept. What comes from files waits for the receiver's promise. */
   onOutput(receive: (stream: OutputStream, chunk: Buffer) => unknown): void

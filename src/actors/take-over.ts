@@ -231,12 +231,14 @@ export class TakeOver {
         break
       case 'frozen':
         // Not waited for: others are to be taken up, and what ends this one ends the freeze.
-        void processActor.freeze({ isTakenUp: true })
+        processActor.takeUpFrozen()
+        void processActor.freeze()
         break
       default:
         break
     }
     await this.#redo(run)
+    processActor.follow()
   }
 
   /** R4: what was committed and is not known to be done, under its own key. What the step above has done again is noted as done. */
@@ -244,6 +246,7 @@ export class TakeOver {
     const { host } = this.#options
     for (const { rev, index, kind, body } of await host.store.pendingEffectsOf('run', run.id)) {
       const effect = { type: kind, params: JSON.parse(body) as unknown } as RunEffect
+      if (kind === 'process.thaw') run.process?.takeUpFrozen()
       if (isDueAgain(effect, run)) doEffect(run, host, { effect, rev, index })
       else if (REPEATED_STEPS.has(kind)) {
         const at = host.clock.wallMs()

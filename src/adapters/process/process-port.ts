@@ -12,11 +12,13 @@ import type {
   Execution,
   ExecutionMarks,
   ExecutionRecord,
+  ExitStatus,
   LaunchSpec,
   ProcessIdentity,
 } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
 import { claim, isForeground } from './claim.js'
+import { ExitWatch } from './exit-watch.js'
 import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
@@ -40,6 +42,7 @@ const never = new Promise<never>(() => undefined)
 interface Tier {
   readonly containment: Containment
   readonly table: ProcTable
+  readonly exits: ExitWatch
 }
 
 const usesMarks = ({ containment }: Tier): boolean => containment === 'group+marks'
@@ -70,6 +73,7 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     ...launched,
     containment: tier.containment,
     isOwnChild: true,
+    isExitTold: true,
     scan: scanToTheEnd(async () => tree.membersIn(await tier.table.look()), launched),
     signal: signalMembers,
     emptyEvidence: 'tree-reaped',
@@ -96,6 +100,27 @@ const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' 
 const hostOf = ({ pane }: ExecutionRecord): ProcessIdentity | undefined =>
   pane?.isRetained === false ? pane.place?.shell : undefined
 
+const UNSEEN: ExitStatus = { exitCode: null, signal: null, isUnseen: true }
+
+/** R3: of an execution that is to go on, its leader's end is told, and after it is known what it has written. */
+const followLeader = (
+  exits: ExitWatch,
+  leader: ProcessIdentity,
+  stdio: ChildStdio,
+): Pick<Execution, 'exited' | 'letGo'> => {
+  let stop = (): void => undefined
+  const exited = new Promise<void>((resolve) => {
+    stop = exits.watch(leader, resolve)
+  })
+  return {
+    exited: exited.then(stdio.caughtUp).then(() => UNSEEN),
+    letGo: () => {
+      stop()
+      stdio.letGo()
+    },
+  }
+}
+
 const adoptedExecution = (
   tier: Tier,
   record: ExecutionRecord,
@@ -110,12 +135,15 @@ const adoptedExecution = (
   })
   const place = judge(identity)
   const stdio = record.outputFolder == null ? noStdio : joinOutputFiles(record.outputFolder)
+  const isFollowed = record.outputFolder != null && identity !== null && place === 'here'
   return {
     ...stdio,
     identity,
     containment: record.containment,
     isOwnChild: false,
+    isExitTold: isFollowed,
     exited: never,
+    ...(isFollowed ? followLeader(tier.exits, identity, stdio) : {}),
     scan: scanToTheEnd(async () => {
       if (place === 'gone') return []
       if (place === 'here') return tree.membersIn(await tier.table.look())
@@ -135,7 +163,7 @@ export const createProcessPort = (containment: 'group+marks' | 'group'): PanePro
   }
   const self = identify(process.pid)
   if (self === null) throw new RunwardenError('invariant-broken', 'this process has no identity')
-  const tier: Tier = { containment, table: new ProcTable() }
+  const tier: Tier = { containment, table: new ProcTable(), exits: new ExitWatch() }
   return {
     self,
     containment,

@@ -69,6 +69,8 @@ export interface ExitStatus {
   readonly signal: string | null
   /** What is known instead, where nobody saw how it ended. */
   readonly detail?: string
+  /** R3: it was another engine's child, so that its status cannot be had: no failure, but nothing. */
+  readonly isUnseen?: true
 }
 
 export type EvidenceKind = 'cgroup-empty' | 'tree-reaped' | 'identity-gone' | 'pane-absent' | 'never-launched'

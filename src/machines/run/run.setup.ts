@@ -32,7 +32,7 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
-  describeUnseenExit,
+  describeResult,
   isSuccess,
   limitReason,
   settle,
@@ -84,6 +84,9 @@ export const runSetup = setup({
       !context.isFinished &&
       (context.policy.isInteractive || !context.isTurnCancelling) &&
       context.attempt < context.policy.candidates,
+    /** R3: the leader of an adopted run has ended, nobody saw how, and its agent had not said what its work came to. */
+    isExitUnseen: ({ context, event }) =>
+      isExecutionOfAttempt(context, event) && exitOf(event)?.isUnseen === true && context.result === null,
     isFailureOfWork: ({ context, event }) => isExecutionOfAttempt(context, event),
     isTreeEmpty: ({ context, event }) =>
       isCurrentExecution(context, event) && as<'process.exited'>(event).isTreeEmpty,
@@ -326,12 +329,13 @@ export const runSetup = setup({
           return settle(context, { status: 'completed', at, reason: 'finished', message })
         }
         const exit = exitOf(event)
+        const isSeen = exit !== null && exit.isUnseen !== true
         return settle(context, {
           status: 'completed',
           at,
           exit,
-          reason: exit === null ? 'result' : 'exit',
-          message: exit === null ? describeUnseenExit(event.type) : describeExit(exit),
+          reason: isSeen ? 'exit' : 'result',
+          message: isSeen ? describeExit(exit) : describeResult(exit !== null || event.type === 'tree.confirmed'),
         })
       },
     }),

@@ -55,6 +55,7 @@ const naturalEnds = {
   'process.exited': [
     { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
     nextAttempt,
+    { guard: 'isExitUnseen', target: `${SETTLED}.lost`, actions: ['noteExit', 'settleLost'] },
     { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
   ],
   // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
