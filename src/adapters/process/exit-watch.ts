@@ -9,6 +9,7 @@ import { closeSync } from 'node:fs'
 import type { ProcessIdentity } from '../../actors/ports.js'
 import type { Epoll } from './epoll.js'
 import { libc } from './libc.js'
+import type { Libc } from './libc.js'
 import { lookUpIdentity } from './proc-fs.js'
 
 /** A process that exits without a close waits for the thread that waits, where nothing wakes it. */
@@ -26,6 +27,11 @@ export class ExitWatch {
   #epoll: Epoll | null | undefined
   #isWaiting = false
   #looking: NodeJS.Timeout | undefined
+  readonly #kernel: Pick<Libc, 'openEpoll' | 'openPidfd'> | null
+
+  constructor(kernel: Pick<Libc, 'openEpoll' | 'openPidfd'> | null = libc()) {
+    this.#kernel = kernel
+  }
 
   /** How many are told of by the kernel, and how many are looked at. */
   get counts(): { readonly told: number; readonly lookedAt: number } {
@@ -52,8 +58,9 @@ export class ExitWatch {
 
   /** Null where there is none to be had, or it would stand for another process. */
   #open(identity: ProcessIdentity): number | null {
-    this.#epoll ??= libc()?.openEpoll() ?? null
-    const fd = this.#epoll === null ? -1 : (libc()?.openPidfd(identity.pid) ?? -1)
+    // Asked for once: where there is none, there will be none.
+    if (this.#epoll === undefined) this.#epoll = this.#kernel?.openEpoll() ?? null
+    const fd = this.#epoll === null ? -1 : (this.#kernel?.openPidfd(identity.pid) ?? -1)
     if (fd < 0) return null
     if (lookUpIdentity(identity) === 'alive' && this.#epoll?.watch(fd) === true) return fd
     closeSync(fd)

@@ -81,7 +81,11 @@ const load = (): Libc | null => {
   }
 }
 
-const bind = (syscall: Syscall, { getLimit, setLimit, limitOf }: Limits, ioctl: Ioctl): Omit<Libc, 'openEpoll'> => {
+const bind = (
+  syscall: Syscall,
+  { getLimit, setLimit, limitOf }: Limits,
+  ioctl: Ioctl,
+): Omit<Libc, 'openEpoll'> => {
   const current = (): Limit => {
     const limit: Partial<Limit> = {}
     getLimit(RLIMIT_RTTIME, limit)

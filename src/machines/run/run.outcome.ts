@@ -22,9 +22,10 @@ export const describeResult = (isOver: boolean): string =>
     ? 'completed; how the process exited was not observed'
     : 'completed; the process did not exit by itself'
 
-/** R3: of an exit that nobody saw only a result speaks. The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
+/** The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
-  (exit.isUnseen === true ? context.result !== null : exit.exitCode === 0 && exit.signal === null) &&
+  exit.exitCode === 0 &&
+  exit.signal === null &&
   (context.result?.isOk ?? true) &&
   !(context.policy.isDriven && context.isTurnOpen)
 

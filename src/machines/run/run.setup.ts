@@ -84,9 +84,14 @@ export const runSetup = setup({
       !context.isFinished &&
       (context.policy.isInteractive || !context.isTurnCancelling) &&
       context.attempt < context.policy.candidates,
-    /** R3: the leader of an adopted run has ended, nobody saw how, and its agent had not said what its work came to. */
+    /** R3: the leader of an adopted run has ended, and nobody saw how. */
     isExitUnseen: ({ context, event }) =>
-      isExecutionOfAttempt(context, event) && exitOf(event)?.isUnseen === true && context.result === null,
+      isExecutionOfAttempt(context, event) && exitOf(event)?.isUnseen === true,
+    /** R3: of an exit that nobody saw only the end of the work before it speaks. */
+    isUnseenAndWell: ({ context, event }) =>
+      isExecutionOfAttempt(context, event) &&
+      exitOf(event)?.isUnseen === true &&
+      (context.result?.isOk ?? true),
     isFailureOfWork: ({ context, event }) => isExecutionOfAttempt(context, event),
     isTreeEmpty: ({ context, event }) =>
       isCurrentExecution(context, event) && as<'process.exited'>(event).isTreeEmpty,
@@ -335,7 +340,9 @@ export const runSetup = setup({
           at,
           exit,
           reason: isSeen ? 'exit' : 'result',
-          message: isSeen ? describeExit(exit) : describeResult(exit !== null || event.type === 'tree.confirmed'),
+          message: isSeen
+            ? describeExit(exit)
+            : describeResult(exit !== null || event.type === 'tree.confirmed'),
         })
       },
     }),
@@ -354,7 +361,8 @@ export const runSetup = setup({
           status: 'failed',
           at: event.at,
           exit,
-          reason: exit === null ? 'result' : exit.signal === null ? 'exit' : 'signal',
+          reason:
+            exit === null || exit.isUnseen === true ? 'result' : exit.signal === null ? 'exit' : 'signal',
           message: exit === null ? REPORTED_FAILURE : describeFailedExit(exit, context),
         })
       },

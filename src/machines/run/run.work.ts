@@ -50,13 +50,20 @@ const nextAttempt = {
   actions: ['beginAttempt', 'disarmTurnCancel'],
 } as const
 
+const completesWell = { target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] } as const
+const isFailure = {
+  guard: 'isFailureOfWork',
+  target: `${SETTLED}.failed`,
+  actions: ['noteExit', 'settleFailed'],
+} as const
+
 /** The natural ends of work that nobody asked to end. */
 const naturalEnds = {
   'process.exited': [
-    { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
+    { guard: 'isSuccess', ...completesWell },
     nextAttempt,
     { guard: 'isExitUnseen', target: `${SETTLED}.lost`, actions: ['noteExit', 'settleLost'] },
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
+    isFailure,
   ],
   // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
   'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
@@ -249,6 +256,12 @@ export const workRegion = runSetup.createStateConfig({
             // O15: what the work has come to is there; only its process is over the limit.
             'limit.exceeded': resultStands,
             ...naturalEnds,
+            'process.exited': [
+              { guard: 'isSuccess', ...completesWell },
+              { guard: 'isUnseenAndWell', ...completesWell },
+              nextAttempt,
+              isFailure,
+            ],
             'tree.confirmed': resultWasGiven,
           },
           after: { exitGrace: resultStands },
