@@ -16,6 +16,7 @@ import type { RunEventOut } from './actors/run-events.js'
 import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
 import { isAdoptable } from './actors/run-survival.js'
+import type { Wanted } from './actors/take-over.js'
 import { inTime } from './actors/store-waits.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
@@ -61,10 +62,8 @@ export interface EngineParts {
 }
 
 /** Whose runs are recovered, and in whose name. */
-export interface Recovery {
+export interface Recovery extends Wanted {
   readonly by: 'recovery' | 'guardian'
-  /** Of this engine alone; null: of every engine that died. */
-  readonly of: string | null
 }
 
 /** What the jobs need of the engine that works them. */
@@ -79,6 +78,8 @@ export interface EngineSeam {
   readonly start: (spec: RunSpec, jobId: string) => Promise<Run>
   /** R5: whether an engine is provably dead, or has closed. */
   readonly isGone: (engineId: string) => Promise<boolean>
+  /** R3: takes up a run of a dead engine, as that run has chosen. */
+  readonly recover: (runId: string) => Promise<unknown>
   readonly isClosing: () => boolean
   /** Of an engine that is closing: the runs that are left when it has. */
   readonly closed: () => Promise<{ readonly left: readonly string[] }>
@@ -162,6 +163,7 @@ export class Engine {
       claims: this.#claims,
       start: (spec, jobId) => this.#start(spec, jobId),
       isGone: (engineId) => this.#elsewhere.isGone(engineId),
+      recover: (runId) => this.recover({ by: 'recovery', of: null, runId }),
       isClosing: () => this.#closed !== null,
       closed: async () => (await this.#closed) ?? { left: [] },
     }
@@ -173,7 +175,7 @@ export class Engine {
     await this.#elsewhere.abandonOrdersOfTheDead()
     this.#filed.start()
     this.#beat()
-    if (recover === 'interrupt') await this.recover({ by: 'recovery', of: null })
+    if (recover === 'interrupt') await this.recover({ by: 'recovery', of: null, runId: null })
     await this.#registry.recovered()
     // P19: no hook is called before the host has its engine.
     setImmediate(() => {
@@ -182,8 +184,8 @@ export class Engine {
   }
 
   /** @internal Takes up the runs of dead engines, and interrupts those that nobody wanted to end (R3). Returns what was taken. */
-  async recover({ by, of }: Recovery): Promise<readonly RunActor[]> {
-    const runs = await this.#elsewhere.takeOverAll(of)
+  async recover({ by, ...wanted }: Recovery): Promise<readonly RunActor[]> {
+    const runs = await this.#elsewhere.takeOverAll(wanted)
     for (const run of runs) {
       if (run.state.isSettled || run.state.intent !== null) continue
       // R3, R7: it goes on here; a guardian goes on with nothing.

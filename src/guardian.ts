@@ -63,7 +63,7 @@ export const endRunsOf = async (task: GuardianTask): Promise<void> => {
   if (engine === null) return
   for (let idleLooks = 0; idleLooks < LOOKS_MIN && performance.now() < endsAt;) {
     try {
-      const runs = await engine.recover({ by: 'guardian', of: task.engineId })
+      const runs = await engine.recover({ by: 'guardian', of: task.engineId, runId: null })
       idleLooks = runs.length === 0 ? idleLooks + 1 : 0
       await untilGone(runs, endsAt)
     } catch {

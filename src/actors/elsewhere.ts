@@ -15,7 +15,7 @@ import type { Elsewhere } from './registry-contract.js'
 import type { RunActor } from './run.actor.js'
 import type { StopCall } from './stop-call.js'
 import { TakeOver, unknownVersion } from './take-over.js'
-import type { TakeOverOptions } from './take-over.js'
+import type { TakeOverOptions, Wanted } from './take-over.js'
 
 const FOLLOW_WAIT_MS = 40
 /** An engine that owes an answer is looked at with every fifth look for it. */
@@ -63,9 +63,9 @@ export class Elsewheres {
     this.#takeOver = new TakeOver(options)
   }
 
-  /** R3: takes every run whose engine is provably dead; with `of`, those of that engine. */
-  takeOverAll(of: string | null): Promise<readonly RunActor[]> {
-    return this.#takeOver.takeAll(of)
+  /** R3: takes every run whose engine is provably dead, as far as they are wanted. */
+  takeOverAll(wanted: Wanted): Promise<readonly RunActor[]> {
+    return this.#takeOver.takeAll(wanted)
   }
 
   async isGone(engineId: string): Promise<boolean> {

@@ -31,6 +31,12 @@ export interface TakeOverOptions {
   readonly hold: (run: RunActor) => void
 }
 
+/** Of one engine alone, or one run alone; null: of all. */
+export interface Wanted {
+  readonly of: string | null
+  readonly runId: string | null
+}
+
 export type Engines = ReadonlyMap<string, EngineRow>
 
 export type Judgement = 'alive' | 'gone' | 'unknown'
@@ -107,12 +113,12 @@ export class TakeOver {
     return this.#options.processes.lookUp(engine.identity)
   }
 
-  /** R3: takes every run whose engine is provably dead; with `of`, those of that engine. */
-  async takeAll(of: string | null): Promise<readonly RunActor[]> {
+  /** R3: takes every run whose engine is provably dead, as far as they are wanted. */
+  async takeAll({ of, runId }: Wanted): Promise<readonly RunActor[]> {
     const { host } = this.#options
     const open = await host.store.openRunsOfOthers(host.engineId)
     const owners = grouped(
-      open.filter(({ owner }) => of === null || owner === of),
+      open.filter((run) => (of ?? run.owner) === run.owner && (runId ?? run.runId) === run.runId),
       ({ owner }) => owner,
     )
     if (owners.size === 0) return []

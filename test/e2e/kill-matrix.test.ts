@@ -68,6 +68,16 @@ describe('SIGKILL of the engine', () => {
     900_000,
   )
 
+  it('R4, O1: between the record of a resume and its first signal: the next engine continues what was stopped', async () => {
+    const victim = startVictim('it is paused and resumed, and to be adopted', {
+      killAt: Infinity,
+      dieBefore: 'SIGCONT',
+    })
+    await victim.host.ended
+    await restart(victim)
+    await expectOver(victim, 'before SIGCONT')
+  }, 120_000)
+
   it(`INV-13, R7: at ${String(ROUNDS)} random moments of any kind of run, with the next engine or with the guardian alone`, async () => {
     const names = Object.keys(kinds)
     const rounds = Array.from({ length: ROUNDS }, (_, round) => ({

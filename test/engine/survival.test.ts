@@ -1,10 +1,10 @@
 /** Runs that outlive their engine: adopted by the next one, or kept. Real engines, killed or upgraded; real files. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { Engine, EngineOptions, Run, RunSpec } from '../../src/index.js'
-import { acp } from '../../src/protocols.js'
+import { acp, claudeStreamJson } from '../../src/protocols.js'
 import { cli } from '../cli/cli.js'
 import { openTestEngine } from '../support/engine.js'
 import { guardiansOf, startHost } from '../support/host.js'
@@ -181,6 +181,38 @@ describe('R10: adopted', () => {
     })
     expect(run.outcome).toMatchObject({ status: 'completed', result: { text: 'done and dusted' } })
   }, 120_000)
+
+  it('R3, L2: what an adopted leader leaves behind is swept, and its outcome does not wait for that', async () => {
+    const end = join(tempDir(), 'leavings')
+    const place = placeOf(RESULT)
+    const leaving = `sh -c 'trap "" TERM; echo $$ > ${end}; sleep 1000 & wait; wait' >/dev/null 2>&1 &`
+    const script = `${leaving} exec "$0" -e "$1" "$2" "$3"`
+    const command = ['sh', '-c', script, process.execPath, COUNTER, place.end, RESULT]
+    const host = await hostOf({ ...place, spec: { ...place.spec, command } }, 'claudeStreamJson')
+    await host.killed()
+    const engine = await open(place)
+    const run = heldBy(engine)
+    expect(run.state.process).toBe('alive')
+    writeFileSync(place.end, '')
+    expect(await run.outcome).toMatchObject({ status: 'completed', exitCode: null, signal: null })
+    expect((await run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect(isGone(Number(readFileSync(end, 'utf8')))).toBe(true)
+    const { transitions } = await engine.history('r1')
+    expect(transitions.map(({ to }) => to.process)).toContain('term-sent')
+  }, 120_000)
+
+  it('R3: a run in a terminal, in a pane, or with candidates of other protocols is refused by name', async () => {
+    const engine = await openTestEngine()
+    const refused = (spec: Partial<RunSpec>, text: string) =>
+      expect(engine.start({ command: ['true'], onRecover: 'adopt', ...spec })).rejects.toMatchObject({
+        code: 'invalid-option',
+        message: expect.stringContaining(text) as string,
+      })
+    await refused({ stdio: 'pty' }, 'option stdio "pty"')
+    await refused({ surface: { kind: 'tmux' } }, 'option surface')
+    const candidates = [{ command: ['true'], protocol: claudeStreamJson() }]
+    await refused({ fallback: { candidates } }, 'option fallback')
+  }, 60_000)
 
   it('R10: an adopted run is stopped like any other, also from another process', async () => {
     const place = placeOf()

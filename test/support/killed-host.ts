@@ -97,10 +97,15 @@ export interface Victim {
   readonly ran: string
 }
 
-/** `killAt`: the boundary at which it kills itself; infinite: never. */
+/** `killAt`: the boundary at which it kills itself; infinite: never. `dieBefore`: it does so before the first such signal. */
 export const startVictim = (
   name: string,
-  options: { readonly killAt: number; readonly guardian?: boolean },
+  options: {
+    readonly killAt: number
+    readonly dieBefore?: NodeJS.Signals
+    readonly guardian?: boolean
+    readonly database?: string
+  },
 ): Victim => {
   const kind = kinds[name]
   if (kind === undefined) throw new Error(`no kind ${name}`)
@@ -114,7 +119,10 @@ export const startVictim = (
      let boundaries = 0
      const at = () => { if ((boundaries += 1) === ${String(options.killAt)}) process.kill(process.pid, 'SIGKILL') }
      const around = (call) => async (...args) => { at(); const result = await call(...args); at(); return result }
-     const aroundNow = (call) => (...args) => { at(); const result = call(...args); at(); return result }
+     const aroundNow = (call) => (...args) => {
+       if (args[0] === ${JSON.stringify(options.dieBefore ?? '')}) process.kill(process.pid, 'SIGKILL')
+       at(); const result = call(...args); at(); return result
+     }
      const options = parseOptions(engineOptionsSchema, ${JSON.stringify({
        database,
        guardian: options.guardian ?? false,
