@@ -50,7 +50,9 @@ test('R3: a run to be adopted has no guardian, and the next engine goes on with 
   const args = ['run', '--db', db, '--id', 'r1', '--protocol', 'claude', '--on-recover', 'adopt', '--']
   await killWhenUp([...args, ...agentIn(place)], db)
   const engine = await createEngine({ database: db })
-  onTestFinished(async () => void (await engine.close()))
+  onTestFinished(async () => {
+    await engine.close()
+  })
   const run = engine.run('r1')
   expect(run?.state).toMatchObject({ process: 'alive', intent: null })
   writeFileSync(join(place, 'end'), '')
