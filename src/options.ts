@@ -5,10 +5,17 @@ import type { PresenceSource } from './presence-source.js'
 import { bytes, ms, name, noNul, onRecoverSchema, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
-  /** Default `group+marks`. */
+  /** The best tier to use. Default: the best there is. */
   prefer: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
   /** Refuse to open the engine where this cannot be had. */
   atLeast: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
+  cgroup: v.optional(
+    v.strictObject({
+      /** The cgroup (v2) below which each execution gets its own: an absolute path. Default: the cgroup of this process. */
+      parent: v.optional(v.pipe(v.string(), noNul, v.startsWith('/', 'must be an absolute path'))),
+    }),
+    {},
+  ),
 })
 
 /** `mysql://…` would otherwise be taken for a file in a folder `mysql:`. */
@@ -27,7 +34,7 @@ export const engineOptionsSchema = v.strictObject({
   dialect: v.optional(anything),
   /** The host's own Kysely instance, in which it has run the migrations; it is not closed. */
   kysely: v.optional(anything),
-  containment: v.optional(containmentSchema, {}),
+  containment: v.optional(containmentSchema, { cgroup: {} }),
   /** What becomes of runs whose engine died: `interrupt` them, or leave them to `stop`. Default `interrupt`. */
   recover: v.optional(v.union([v.literal('interrupt'), v.literal(false)]), 'interrupt'),
   /** R3: what becomes of runs that give no `onRecover` of their own, when this engine dies. Default `interrupt`. */

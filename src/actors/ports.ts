@@ -36,6 +36,8 @@ export interface ExecutionMarks {
   readonly cookie: string
   /** The value of an unused soft resource limit, or null where it cannot be set. */
   readonly limit: number | null
+  /** The folder of its cgroup, where it gets one; nothing else is ever put into that. */
+  readonly cgroup?: string
 }
 
 /** Holds the cookies of all executions that a process descends from, `:` between them. */
@@ -94,7 +96,7 @@ export interface TreeMember {
 
 export interface SignalFailure {
   readonly pid: number
-  /** `EPERM`, or `refused` for what may never be signalled (C8). */
+  /** `EPERM`; `refused` for what may never be signalled (C8); `escaped` for what its tier does not reach (C2). */
   readonly error: string
 }
 
@@ -113,6 +115,8 @@ export interface Execution {
   onOutput(receive: (stream: OutputStream, chunk: Buffer) => unknown): void
   /** Resolves when both streams have ended. */
   readonly drained: Promise<void>
+  /** Of output in files: resolves when what stands there now has been acted upon, or after a while. */
+  readonly caughtUp?: () => Promise<void>
   /** Cuts whatever pipe is still open; true when something had to be cut (L2). */
   cutOutput(): boolean
   /** The process goes on without us: its output is read and thrown away, and it keeps this process alive no longer. */
@@ -130,6 +134,11 @@ export interface Execution {
     signal: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT',
     members: readonly TreeMember[],
   ): readonly SignalFailure[]
+  /**
+   * Lets go what was frozen as a whole (O1): also whom no SIGCONT is meant for, or could reach. Null when nothing is held so any more, else
+   * why it still is.
+   */
+  unfreeze?(): string | null
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
   /** The pane it lives in, if any. */
@@ -139,6 +148,8 @@ export interface Execution {
    * of it any more, else why not. Answers within that time (P14).
    */
   closeSurface?(withinMs: number): Promise<string | null>
+  /** Removes what held the processes, once they are gone. False when it could not be removed: there is no more to it than an empty folder. */
+  discard?(): boolean
 }
 
 /** How an execution is found again in a later process. */

@@ -223,6 +223,8 @@ export class ProcessActor {
 
   async #onExit(execution: Execution, exit: ExitStatus): Promise<void> {
     const { attempt, report } = this.#options
+    // L2: what it wrote came before its exit.
+    await execution.caughtUp?.()
     const isTreeEmpty = (await this.#pursuit?.isEmpty()) ?? false
     if (this.#isGone) return
     this.#isExitReported = true
@@ -240,7 +242,8 @@ export class ProcessActor {
     this.#isGone = true
     this.#freeze?.end()
     this.#pursuit?.end()
-    const { clock, drainMs } = this.#options
+    const { clock, drainMs, logger } = this.#options
+    if (execution.discard?.() === false) logger.warn({}, 'an empty cgroup could not be removed')
     const cancel = clock.after(drainMs, () => {
       this.#tellDrained(execution.cutOutput())
     })

@@ -160,11 +160,14 @@ export class TreeFreeze {
 
   async #continueAll(isWanted: () => boolean): Promise<void> {
     let waitMs = FIRST_WAIT_MS
-    while (isWanted() && (this.#isTakenUp || this.#stopped.size > 0)) {
+    // Before the look: whom it stopped may be dead, and others still held by it.
+    let isHeld = !this.#reach.unfreeze()
+    while (isWanted() && (isHeld || this.#isTakenUp || this.#stopped.size > 0)) {
       const members = await this.#reach.look()
       if (!isWanted()) return
       if (members !== null) this.#continue(members)
-      if (this.#stopped.size === 0) return
+      isHeld &&= !this.#reach.unfreeze()
+      if (!isHeld && !this.#isTakenUp && this.#stopped.size === 0) return
       await this.#pause.wait(this.#reach.clock, waitMs)
       waitMs = Math.min(waitMs * 2, MAX_WATCH_MS)
     }

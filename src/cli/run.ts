@@ -39,7 +39,7 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly pauseGrace?: number
   readonly timeout?: number
   readonly maxOutput?: number
-  readonly containment?: 'group+marks' | 'group'
+  readonly containment?: 'cgroup' | 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
   readonly pty?: boolean
@@ -125,7 +125,7 @@ const engineOptionsOf = ({
 }: RunOptions): EngineOptions => ({
   database: newOrExistingStore(db),
   guardian,
-  ...(containment === undefined ? {} : { containment: { prefer: containment } }),
+  ...(containment === undefined ? {} : { containment: { prefer: containment, atLeast: containment } }),
 })
 
 const printEndAsJson = async (run: Run, end: End): Promise<void> => {
@@ -231,10 +231,9 @@ export const addRun = (program: Command): void => {
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
     .addOption(duration('--pause-grace <time>', 'from a pause to its interruption (default: 15m)'))
     .addOption(
-      new Option('--containment <tier>', 'how the process tree is held (default: group+marks)').choices([
-        'group+marks',
-        'group',
-      ]),
+      new Option('--containment <tier>', 'how the process tree is held (default: the best there is)').choices(
+        ['cgroup', 'group+marks', 'group'],
+      ),
     )
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')

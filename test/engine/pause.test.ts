@@ -247,7 +247,7 @@ describe('a freeze that is not complete', () => {
     const source = `
       import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
       import { readFileSync } from 'node:fs'
-      const engine = await createEngine({ database: ':memory:' })
+      const engine = await createEngine({ database: ':memory:', containment: { prefer: 'group+marks' } })
       const run = await engine.start({ command: ${JSON.stringify(fixtureCommand('deep-tree'))}, stop: { termGraceMs: 100, killGraceMs: 300 } })
       const read = () => { try { return readFileSync(process.env.FIXTURE_LEDGER, 'utf8') } catch { return '' } }
       while (!read().includes('"ready"')) await new Promise((resolve) => setTimeout(resolve, 20))

@@ -261,7 +261,7 @@ describe.concurrent('a teardown that hangs', () => {
       import { readFileSync } from 'node:fs'
       import { createEngine } from ${moduleAt('index.js')}
       import { claudeStreamJson } from ${moduleAt('protocols.js')}
-      const engine = await createEngine({ database: ${JSON.stringify(newPath())} })
+      const engine = await createEngine({ database: ${JSON.stringify(newPath())}, containment: { prefer: 'group+marks' } })
       const run = await engine.start({
         id: 'r1', task: 't1', command: ${JSON.stringify(command)}, protocol: claudeStreamJson({ input: 'stream-json' }),
         watchdog: { neverStartedMs: 500 }, stop: { termGraceMs: 200, killGraceMs: 500 },

@@ -93,8 +93,15 @@ interface Started {
   readonly giveUp: () => void
 }
 
-const spawnOnPipes = (spec: LaunchSpec): Started => {
-  const child = spawn(spec.command, spec, [spec.stdin === 'ignore' ? 'ignore' : 'pipe', 'pipe', 'pipe'])
+/** A command that does something first and then becomes the given one. */
+export type Prelude = (command: readonly string[]) => readonly string[]
+
+const spawnOnPipes = (spec: LaunchSpec, prelude: Prelude): Started => {
+  const child = spawn(prelude(spec.command), spec, [
+    spec.stdin === 'ignore' ? 'ignore' : 'pipe',
+    'pipe',
+    'pipe',
+  ])
   return {
     child,
     join: () => joinPipes({ stdin: child.stdin, stdout: child.stdout, stderr: child.stderr }, spec.stdin),
@@ -103,11 +110,11 @@ const spawnOnPipes = (spec: LaunchSpec): Started => {
 }
 
 /** R10: its output stays where it is when this engine goes. */
-const spawnOnFiles = (spec: LaunchSpec, folder: string): Started => {
+const spawnOnFiles = (spec: LaunchSpec, folder: string, prelude: Prelude): Started => {
   const files = openLaunchFiles(folder, spec.stdin)
   try {
     return {
-      child: spawn(spec.command, spec, files.stdio),
+      child: spawn(prelude(spec.command), spec, files.stdio),
       join: () => joinOutputFiles(folder),
       giveUp: () => undefined,
     }
@@ -116,11 +123,11 @@ const spawnOnFiles = (spec: LaunchSpec, folder: string): Started => {
   }
 }
 
-const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started => {
+const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec, prelude: Prelude): Started => {
   const terminal = openTerminal(terminalSpec)
   const { peer } = terminal
   try {
-    const child = spawn(onTerminal(spec.command), spec, [peer, peer, peer])
+    const child = spawn(prelude(onTerminal(spec.command)), spec, [peer, peer, peer])
     return {
       child,
       join: () => terminal.join(),
@@ -137,12 +144,12 @@ const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started 
 }
 
 /** What can be known before the spawn; the rest is told by it. */
-export const assertLaunchable = (spec: LaunchSpec): void => {
+export const assertLaunchable = (spec: LaunchSpec, { hasPrelude } = { hasPrelude: false }): void => {
   const [program = ''] = spec.command
   const problem = cwdProblem(spec.cwd)
   if (problem !== null) throw new LaunchError('ENOENT', `cannot launch ${program}: ${problem}`)
   // Where a shell execs the program, the spawn does not fail with it.
-  const isExecedByShell = spec.terminal !== undefined || spec.pane !== undefined
+  const isExecedByShell = hasPrelude || spec.terminal !== undefined || spec.pane !== undefined
   const code = isExecedByShell ? programProblem(program, spec) : null
   if (code !== null) throw toLaunchError(spec, new LaunchError(code, code))
 }
@@ -168,11 +175,15 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
   for (let turns = 0; turns < READ_TURNS; turns += 1) if (await Promise.race([ended, turn()])) return
 }
 
-export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
-  assertLaunchable(spec)
+const unchanged: Prelude = (command) => command
+
+export const launch = async (spec: LaunchSpec, prelude: Prelude = unchanged): Promise<LaunchedProcess> => {
+  assertLaunchable(spec, { hasPrelude: prelude !== unchanged })
   const start = (): Started => {
-    if (spec.outputFolder !== undefined) return spawnOnFiles(spec, spec.outputFolder)
-    return spec.terminal === undefined ? spawnOnPipes(spec) : spawnOnTerminal(spec, spec.terminal)
+    if (spec.outputFolder !== undefined) return spawnOnFiles(spec, spec.outputFolder, prelude)
+    return spec.terminal === undefined
+      ? spawnOnPipes(spec, prelude)
+      : spawnOnTerminal(spec, spec.terminal, prelude)
   }
   const { limit } = spec.marks
   const kernel = libc()
@@ -188,7 +199,7 @@ export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
   const stdio = join()
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (exitCode, signal) => {
-      void (stdio.caughtUp?.() ?? untilRead(stdio.drained)).then(() => {
+      void untilRead(stdio.drained).then(() => {
         resolve({ exitCode, signal })
       })
     })

@@ -150,6 +150,8 @@ class OutputFollower {
   }
 
   async #readSome(stream: OutputStream): Promise<boolean> {
+    // What was read and given to nobody would be lost.
+    if (this.#receive === null) return false
     try {
       const handle = this.#handles.get(stream) ?? (await open(outputFile(this.#folder, stream), 'r'))
       this.#handles.set(stream, handle)
@@ -157,7 +159,7 @@ class OutputFollower {
       const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, this.#offsets[stream])
       if (bytesRead === 0) return false
       this.#offsets[stream] += bytesRead
-      await this.#receive?.(stream, buffer.subarray(0, bytesRead))
+      await this.#receive(stream, buffer.subarray(0, bytesRead))
       return true
     } catch {
       // Removed, or not to be read at this moment: the next look tells. What is not read is not progress.

@@ -6,10 +6,8 @@ import type { Execution, StdinSource } from '../../actors/ports.js'
 
 export interface ChildStdio extends Pick<
   Execution,
-  'onOutput' | 'drained' | 'cutOutput' | 'letGo' | 'writeInput' | 'endInput' | 'resize'
+  'onOutput' | 'drained' | 'cutOutput' | 'letGo' | 'writeInput' | 'endInput' | 'resize' | 'caughtUp'
 > {
-  /** Of output in files: resolves when what stands there now has been acted upon, or after a while. */
-  readonly caughtUp?: () => Promise<void>
   /** Of output in files, which have no end that would be told: nobody writes any more. */
   readonly finishOutput?: () => Promise<void>
 }

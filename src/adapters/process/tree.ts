@@ -2,7 +2,7 @@
  * Which processes belong to one execution.
  *
  * Owns: the rule of membership. A process is ours when it was found ours before, bears the execution's marks, is in the leader's group
- *   or session, or descends from one of these.
+ *   or session, is in its cgroup, or descends from one of these.
  * Invariants: INV-14 (what cannot be proven ours is not a member: a group or session counts only while its number cannot have been
  *   given to someone else), C5, R6.
  */
@@ -16,7 +16,7 @@ export interface TreeOptions {
   /** Null when only the marks are known: an engine died between the spawn and the identity's commit. */
   readonly leader: ProcessIdentity | null
   readonly marks: ExecutionMarks
-  /** False in the `group` tier: the marks are not looked for. */
+  /** False in the `group` tier: a mark alone makes no member. */
   readonly usesMarks: boolean
   /** Whether this process launched the leader, so that its group was its own when the tree began. */
   readonly isOwnChild: boolean
@@ -24,13 +24,40 @@ export interface TreeOptions {
   readonly host?: ProcessIdentity | undefined
 }
 
+type HeldPids = Pick<ReadonlySet<number>, 'has'>
+const NOBODY: HeldPids = new Set()
+
 /** Oldest first: a child is never older than its parent. Within one tick the ids go up, but where they begin anew. */
 const byAge = (one: ProcStat, other: ProcStat): number =>
   one.startTicks - other.startTicks || one.pid - other.pid
 
+const isStopped = (state: string | undefined): boolean => state === 'T' || state === 't'
+
+/** With what a freeze must know of each: whom it holds up, and who would see it stop. */
+const toMembers = (found: readonly ProcStat[]): readonly TreeMember[] => {
+  const states = new Map(found.map((stat) => [stat, stateOfThreads(stat)]))
+  const childrenOf = (stat: ProcStat): ProcStat[] => found.filter(({ parent }) => parent === stat.pid)
+  const inVfork = new Set(
+    found.filter((stat) => states.get(stat) === 'D').map((stat) => vforkChildOf(stat, childrenOf(stat))),
+  )
+  const runs = new Set(found.filter((stat) => !isStopped(states.get(stat))).map(({ pid }) => pid))
+  return found.map((stat) => {
+    const { pid, startTicks, name } = stat
+    return {
+      pid,
+      startTicks,
+      state: states.get(stat) ?? '?',
+      name,
+      ...(inVfork.has(stat) ? { holdsUpParent: true } : {}),
+      ...(runs.has(stat.parent) ? { hasRunningParent: true } : {}),
+    }
+  })
+}
+
 export class Tree {
   readonly #options: TreeOptions
   #known = new Set<string>()
+  #escaped: readonly TreeMember[] = []
   #isGroupOccupied: boolean
 
   constructor(options: TreeOptions) {
@@ -38,7 +65,8 @@ export class Tree {
     this.#isGroupOccupied = options.isOwnChild
   }
 
-  membersIn(table: ProcSnapshot): readonly TreeMember[] {
+  /** `held`: the pids that the execution's cgroup names, where it has one. */
+  membersIn(table: ProcSnapshot, held: HeldPids = NOBODY): readonly TreeMember[] {
     const oldest = this.#options.leader?.startTicks ?? 0
     const candidates = table.alive.filter(({ startTicks }) => startTicks >= oldest)
     const isGroupOurs = this.#isGroupOurs(table)
@@ -47,40 +75,38 @@ export class Tree {
     const isHosted = host !== undefined && table.find(host.pid)?.startTicks === host.startTicks
     const members = new Map<number, ProcStat>()
     for (const stat of candidates) {
-      if (this.#isMember(stat, isGroupOurs, isHosted, table)) members.set(stat.pid, stat)
+      if (held.has(stat.pid) || this.#isMember(stat, isGroupOurs, isHosted, table))
+        members.set(stat.pid, stat)
     }
     this.#addDescendants(members, candidates)
     const found = [...members.values()].sort(byAge)
     this.#known = new Set(found.map(keyOf))
+    this.#escaped = this.#escapedIn(members, candidates, table)
     const leaderPid = this.#options.leader?.pid
     this.#isGroupOccupied =
       isGroupOurs &&
       (table.find(leaderPid ?? -1) !== undefined || found.some(({ group }) => group === leaderPid))
-    const states = new Map(found.map((stat) => [stat, stateOfThreads(stat)]))
-    const inVfork = new Set(
-      found
-        .filter((stat) => states.get(stat) === 'D')
-        .map((stat) =>
-          vforkChildOf(
-            stat,
-            found.filter(({ parent }) => parent === stat.pid),
-          ),
-        ),
+    return toMembers(found)
+  }
+
+  /**
+   * As of the last look: who bears a mark of an execution that is not held by marks (tier `group`), and is no member otherwise. They are
+   * not signalled in that tier, and nothing is proven gone while they live (INV-5).
+   */
+  get escaped(): readonly TreeMember[] {
+    return this.#escaped
+  }
+
+  #escapedIn(
+    members: ReadonlyMap<number, ProcStat>,
+    candidates: readonly ProcStat[],
+    table: ProcSnapshot,
+  ): readonly TreeMember[] {
+    const { usesMarks, marks } = this.#options
+    if (usesMarks) return []
+    return toMembers(
+      candidates.filter((stat) => !members.has(stat.pid) && table.bearsMark(stat, marks)).sort(byAge),
     )
-    const runs = new Set(
-      found.filter((stat) => !['T', 't'].includes(states.get(stat) ?? '?')).map(({ pid }) => pid),
-    )
-    return found.map((stat) => {
-      const { pid, startTicks, name } = stat
-      return {
-        pid,
-        startTicks,
-        state: states.get(stat) ?? '?',
-        name,
-        ...(inVfork.has(stat) ? { holdsUpParent: true } : {}),
-        ...(runs.has(stat.parent) ? { hasRunningParent: true } : {}),
-      }
-    })
   }
 
   #isMember(stat: ProcStat, isGroupOurs: boolean, isHosted: boolean, table: ProcSnapshot): boolean {

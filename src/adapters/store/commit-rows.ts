@@ -1,4 +1,5 @@
 /** The rows that follow a write's head in the same transaction: journal, effects, timers, and what belongs to its kind. */
+import type { ExecutionMarks } from '../../actors/ports.js'
 import type { ActorWrite, EffectMark, ExecutionRow, KindRows } from '../../actors/store.ports.js'
 import { notifyFiled } from './dialect.js'
 import type { NewRow, Tx } from './schema.js'
@@ -40,8 +41,14 @@ export const writeTimers = async (tx: Tx, write: ActorWrite): Promise<void> => {
   }
 }
 
+const markColumns = ({ cookie, limit, cgroup }: ExecutionMarks) => ({
+  cookie,
+  limit_mark: limit,
+  cgroup: cgroup ?? null,
+})
+
 const executionColumns = (row: ExecutionRow) => ({
-  ...(row.marks === undefined ? {} : { cookie: row.marks.cookie, limit_mark: row.marks.limit }),
+  ...(row.marks === undefined ? {} : markColumns(row.marks)),
   ...(row.containment === undefined ? {} : { containment: row.containment }),
   ...(row.pane === undefined ? {} : { surface: JSON.stringify(row.pane) }),
   ...(row.logPath === undefined ? {} : { log_path: row.logPath }),
