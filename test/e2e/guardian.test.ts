@@ -82,7 +82,7 @@ describe('R7: the guardian', () => {
     const intents = transitions.filter(({ event }) => event === 'run.interrupt')
     expect(intents).toHaveLength(1)
     expect(JSON.stringify(intents[0])).toContain('guardian')
-    expect(executions).toMatchObject([{ evidence: 'identity-gone' }])
+    expect(executions[0]?.evidence).toMatch(/^(identity-gone|cgroup-empty)$/)
   }, 120_000)
 
   it('R7: an engine that dies in the tick after start leaves nothing behind', async () => {

@@ -49,7 +49,6 @@ const launch = async (
   return { execution, freeze, told, end, folder, pid }
 }
 
-
 describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
   it('O1: it goes on as a whole, although whom the freeze began with was killed meanwhile', async () => {
     const { execution, freeze, told, end, folder, pid } = await launch(['sh', '-c', 'sleep 600 & sleep 601'])
