@@ -86,6 +86,8 @@ export interface EngineSeam {
 }
 
 const HEARTBEAT_MS = 5_000
+/** Between two turns of the event loop, so that commands have theirs. */
+const ORPHANS_PER_TURN = 32
 
 export class Engine {
   readonly id: string
@@ -186,15 +188,23 @@ export class Engine {
   /** @internal Takes up the runs of dead engines, and interrupts those that nobody wanted to end (R3). Returns what was taken. */
   async recover({ by, ...wanted }: Recovery): Promise<readonly RunActor[]> {
     const runs = await this.#elsewhere.takeOverAll(wanted)
-    for (const run of runs) {
-      if (run.state.isSettled || run.state.intent !== null) continue
-      // R3, R7: it goes on here; a guardian goes on with nothing.
-      if (by === 'recovery' && isAdoptable(run.policy, run.state)) continue
-      // Its result is there; the time it has to exit goes on, and ends it.
-      if (run.state.work === 'open.finishing') continue
-      void run.post({ type: 'run.interrupt', by, reason: 'the engine that ran it died', force: false })
-    }
+    // R8: they are held, and reached by every stop from here on; that they are ended is waited for by nobody.
+    void this.#endOrphans(runs, by)
     return runs
+  }
+
+  async #endOrphans(runs: readonly RunActor[], by: Recovery['by']): Promise<void> {
+    for (let from = 0; from < runs.length; from += ORPHANS_PER_TURN) {
+      for (const run of runs.slice(from, from + ORPHANS_PER_TURN)) {
+        // R3, R7: it goes on here; a guardian goes on with nothing.
+        const goesOn = by === 'recovery' && isAdoptable(run.policy, run.state)
+        // With its result there, the time it has to exit goes on, and ends it.
+        const isEnding = run.isEndWanted || run.state.isSettled || run.state.work === 'open.finishing'
+        if (!goesOn && !isEnding)
+          void run.post({ type: 'run.interrupt', by, reason: 'the engine that ran it died', force: false })
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   /**

@@ -254,7 +254,11 @@ export interface StorePort {
     kind: ActorKind,
     actors: readonly string[],
   ): Promise<readonly (TimerRow & { readonly actor: string })[]>
-  pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>
+  /** In the order in which each actor called for them. */
+  pendingEffectsOf(
+    kind: ActorKind,
+    actors: readonly string[],
+  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]>
 
   /** The engine lives; and when its runs last showed progress, which moves between transitions. */
   heartbeat(

@@ -11,7 +11,7 @@ import type { RunEffect } from '../machines/run/run.effects.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
-import type { EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
+import type { EffectRow, EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { doEffect } from './run-effects.js'
 import type { RunActor } from './run.actor.js'
@@ -82,6 +82,13 @@ const REPEATED_STEPS: ReadonlySet<string> = new Set([
 const isDueAgain = ({ type }: RunEffect, { state }: RunActor): boolean =>
   (type === 'process.thaw' && (state.process === 'alive' || state.process === 'asking')) ||
   (type === 'process.ask' && state.process === 'asking')
+
+/** What the store holds of a run besides its chart. */
+interface Recorded {
+  readonly last: (ExecutionRow & { readonly runId: string }) | undefined
+  readonly timers: readonly TimerRow[]
+  readonly effects: readonly (EffectRow & { readonly rev: number })[]
+}
 
 const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
   const groups = new Map<string, T[]>()
@@ -172,15 +179,21 @@ export class TakeOver {
     // Read again: the dead engine's last write may have come between the first look and the take-over.
     const current = (await host.store.loadRuns(ids)).filter(({ row }) => !isHeld(row.id))
     if (current.length === 0) return []
-    const [executions, timers] = await Promise.all([
+    const [executions, timers, effects] = await Promise.all([
       host.store.executionsOf(ids),
       host.store.timersOf('run', ids),
+      host.store.pendingEffectsOf('run', ids),
     ])
     const executionsByRun = grouped(executions, ({ runId }) => runId)
     const timersByRun = grouped(timers, ({ actor }) => actor)
+    const effectsByRun = grouped(effects, ({ actor }) => actor)
     return Promise.all(
       current.map((run) =>
-        this.#resume(run, executionsByRun.get(run.row.id)?.at(-1), timersByRun.get(run.row.id) ?? []),
+        this.#resume(run, {
+          last: executionsByRun.get(run.row.id)?.at(-1),
+          timers: timersByRun.get(run.row.id) ?? [],
+          effects: effectsByRun.get(run.row.id) ?? [],
+        }),
       ),
     )
   }
@@ -192,11 +205,7 @@ export class TakeOver {
     return false
   }
 
-  async #resume(
-    stored: StoredRun,
-    last: (ExecutionRow & { readonly runId: string }) | undefined,
-    timers: readonly TimerRow[],
-  ): Promise<RunActor> {
+  async #resume(stored: StoredRun, { last, timers, effects }: Recorded): Promise<RunActor> {
     const { makeRun, hold } = this.#options
     const record = last === undefined ? null : recordOf(last)
     const run = makeRun(stored)
@@ -208,7 +217,8 @@ export class TakeOver {
     hold(run)
     run.environment.deliveries.resume(run)
     const outputFolder = isOnFiles(run.policy) ? (last?.logPath ?? null) : null
-    if (record !== null && !run.state.isConfirmed) await this.#reconcile(run, { ...record, outputFolder })
+    if (record !== null && !run.state.isConfirmed)
+      await this.#reconcile(run, { ...record, outputFolder }, effects)
     return run
   }
 
@@ -219,7 +229,7 @@ export class TakeOver {
   }
 
   /** Brings the chart and the machine together again: what is left of the tree is watched, and the ladder's step is done again (R4). */
-  async #reconcile(run: RunActor, record: ExecutionRecord): Promise<void> {
+  async #reconcile(run: RunActor, record: ExecutionRecord, effects: Recorded['effects']): Promise<void> {
     const processActor = run.newProcess(record.attempt, { isAdopted: true })
     run.turns.launching(record.attempt)
     await processActor.adopt(record)
@@ -243,14 +253,14 @@ export class TakeOver {
       default:
         break
     }
-    await this.#redo(run)
+    this.#redo(run, effects)
     processActor.follow()
   }
 
   /** R4: what was committed and is not known to be done, under its own key. What the step above has done again is noted as done. */
-  async #redo(run: RunActor): Promise<void> {
+  #redo(run: RunActor, effects: Recorded['effects']): void {
     const { host } = this.#options
-    for (const { rev, index, kind, body } of await host.store.pendingEffectsOf('run', run.id)) {
+    for (const { rev, index, kind, body } of effects) {
       const effect = { type: kind, params: JSON.parse(body) as unknown } as RunEffect
       if (kind === 'process.thaw') run.process?.takeUpFrozen()
       if (isDueAgain(effect, run)) doEffect(run, host, { effect, rev, index })

@@ -106,7 +106,7 @@ describe('record before act', () => {
     expect(await store.timersOf('run', [actor.id])).toMatchObject([
       { delayMs: 5_000, id: expect.stringContaining('termGrace') as string },
     ])
-    expect(await store.pendingEffectsOf('run', actor.id)).toContainEqual(
+    expect(await store.pendingEffectsOf('run', [actor.id])).toContainEqual(
       expect.objectContaining({ kind: 'process.terminate' }),
     )
   })

@@ -24,7 +24,7 @@ import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
 import { joinOutputFiles } from './output-files.js'
-import { identify, lookUpIdentity, readStat } from './proc-fs.js'
+import { bootId, identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { cgroupOf, reachOf } from './reach.js'
 import { noStdio } from './stdio.js'
@@ -104,17 +104,18 @@ const launchIn = async (tier: Tier, spec: LaunchSpec): Promise<Execution> => {
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
 const findLeader = async (tier: Tier, marks: ExecutionMarks): Promise<ProcessIdentity | null> => {
   const table = await tier.table.look()
-  const marked = table.alive.filter((stat) => table.bearsMark(stat, marks))
+  const marked = table.mayBear(marks).filter((stat) => table.bearsMark(stat, marks))
   const [oldest] = marked.sort((one, other) => one.startTicks - other.startTicks)
   return oldest === undefined ? null : identify(oldest.pid)
 }
 
 /** What an identity of another life of this machine, or of another namespace, allows to be said. */
 const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' => {
-  if (identity === null || lookUpIdentity(identity) === 'alive') return 'here'
-  if (lookUpIdentity(identity) === 'unknown') return 'elsewhere'
+  const found = identity === null ? 'alive' : lookUpIdentity(identity)
+  if (identity === null || found === 'alive') return 'here'
+  if (found === 'unknown') return 'elsewhere'
   // R6: another boot's numbers name nothing here; in this boot the leader may be gone and its children not.
-  return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
+  return identity.bootId === bootId() ? 'here' : 'gone'
 }
 
 /** A pane that was made for the run and goes with it: whatever is in its session is the run's. */

@@ -299,18 +299,21 @@ export class KyselyStore implements StorePort {
 
   async pendingEffectsOf(
     kind: ActorKind,
-    actor: string,
-  ): Promise<readonly (EffectRow & { readonly rev: number })[]> {
-    const rows = await this.#db
-      .selectFrom('runwarden_effect')
-      .select(['rev', 'idx', 'effect', 'body'])
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('done_at', 'is', null)
-      .orderBy('rev')
-      .orderBy('idx')
-      .execute()
-    return rows.map(({ rev, idx, effect, body }) => ({ rev, index: idx, kind: effect, body }))
+    actors: readonly string[],
+  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]> {
+    return inPieces(actors, async (ids) => {
+      const rows = await this.#db
+        .selectFrom('runwarden_effect')
+        .select(['actor', 'rev', 'idx', 'effect', 'body'])
+        .where('kind', '=', kind)
+        .where('actor', 'in', ids)
+        .where('done_at', 'is', null)
+        .orderBy('actor')
+        .orderBy('rev')
+        .orderBy('idx')
+        .execute()
+      return rows.map(({ actor, rev, idx, effect, body }) => ({ actor, rev, index: idx, kind: effect, body }))
+    })
   }
 
   async heartbeat(

@@ -173,9 +173,9 @@ describe.each(databasesOn(server).map((one) => [one.name, one] as const))(
         await store.commit([{ ...write, journal: { ...write.journal, effects } }], [])
         const mark = { kind: 'run', actor: 'a', rev: 0, index: 1, startedAt: 3, doneAt: 4 } as const
         await store.commit([], [mark])
-        expect(await store.pendingEffectsOf('run', 'a')).toEqual([
-          { rev: 0, index: 0, kind: 'k0', body: '{"n":1}' },
-          { rev: 0, index: 2, kind: 'k2', body: '{"n":1}' },
+        expect(await store.pendingEffectsOf('run', ['a'])).toEqual([
+          { actor: 'a', rev: 0, index: 0, kind: 'k0', body: '{"n":1}' },
+          { actor: 'a', rev: 0, index: 2, kind: 'k2', body: '{"n":1}' },
         ])
         const [first] = await store.transitionsOf('run', 'a')
         expect(first?.effects).toEqual([
