@@ -34,6 +34,13 @@ const guarded = async ({ host }: Victim): Promise<void> => {
   })
 }
 
+/** How many engines were killed, and what became of their runs. */
+const countsOf = (ends: readonly string[]): string => {
+  const counts = new Map<string, number>()
+  for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1)
+  return `${String(ends.length)} kills; ${[...counts].map(([end, count]) => `${String(count)} ${end}`).join(', ')}`
+}
+
 const inParallel = async <T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> => {
   const left = [...items]
   const worker = async (): Promise<void> => {
@@ -47,6 +54,7 @@ describe('SIGKILL of the engine', () => {
     'INV-13, R2, R4: at each boundary of a commit, a launch, a signal (%s): nothing is left, lost or doubled',
     async (name) => {
       let isThrough = false
+      const ends: string[] = []
       let killAt = 1 + Math.floor(random() * STRIDE)
       const next = (): number | undefined => {
         if (isThrough) return undefined
@@ -60,10 +68,11 @@ describe('SIGKILL of the engine', () => {
           await victim.host.ended
           if (victim.host.text().includes('done in')) isThrough = true
           await restart(victim)
-          await expectOver(victim, what)
+          ends.push(await expectOver(victim, what))
         }
       }
       await Promise.all(Array.from({ length: AT_ONCE }, worker))
+      console.log(`kill matrix, seed ${String(seed)}, ${name}: ${countsOf(ends)}`)
     },
     900_000,
   )
@@ -86,14 +95,16 @@ describe('SIGKILL of the engine', () => {
       afterMs: random() * LIFE_MS,
       guardian: round % 2 === 1,
     }))
+    const ends: string[] = []
     await inParallel(rounds, async ({ round, name, afterMs, guardian }) => {
       const what = `seed ${String(seed)}, round ${String(round)}, ${name}, after ${afterMs.toFixed(0)} ms, ${guardian ? 'guardian' : 'restart'}`
       const victim = startVictim(name, { killAt: Infinity, guardian })
       await Promise.race([victim.host.ended, new Promise((resolve) => setTimeout(resolve, afterMs))])
       await victim.host.killed()
       await (guardian ? guarded(victim) : restart(victim))
-      await expectOver(victim, what)
+      ends.push(`${guardian ? 'guardian' : 'restart'}: ${await expectOver(victim, what)}`)
     })
+    console.log(`kill matrix, seed ${String(seed)}, random moments: ${countsOf(ends)}`)
     expect(rounds).toHaveLength(ROUNDS)
   }, 900_000)
 })

@@ -177,15 +177,15 @@ const historyOf = async (victim: Victim): Promise<RunHistory | null> => {
   return runs.length === 0 ? null : await records.history('r1')
 }
 
-/** All is over: nothing lives, nothing is open, nothing is lost or doubled, and the journal explains it. */
-export const expectOver = async (victim: Victim, what: string): Promise<void> => {
+/** All is over: nothing lives, nothing is open, nothing is lost or doubled, and the journal explains it. Returns the outcome. */
+export const expectOver = async (victim: Victim, what: string): Promise<string> => {
   expect(livingOf(victim), `${what}: no process is left`).toEqual([])
   const ran = existsSync(victim.ran) ? readFileSync(victim.ran, 'utf8').split('\n').length - 1 : 0
   const history = existsSync(victim.database) ? await historyOf(victim) : null
   if (history === null) {
     expect(ran, `${what}: INV-1: nothing was launched off the record`).toBe(0)
     expect(victim.host.text(), what).not.toContain('started')
-    return
+    return 'never recorded'
   }
   const { run, transitions, executions } = history
   expect(run.process, what).toBe('confirmed')
@@ -211,4 +211,5 @@ export const expectOver = async (victim: Victim, what: string): Promise<void> =>
     executions.map(({ confirmedAt }) => confirmedAt !== undefined),
     what,
   ).toEqual(executions.map(() => true))
+  return outcomeOf(history) ?? ''
 }
