@@ -18,7 +18,8 @@ const isEnded = ({ state }: RunActor): boolean => state.isSettled && state.isCon
 
 /** The host's hooks are at it; what waits to be repeated, or for a hook that is not here, is the next engine's. */
 const isBeingDelivered = ({ state, environment }: RunActor): boolean =>
-  state.delivery === 'finalizing' || (state.delivery === 'delivering' && environment.deliveries.canDeliver)
+  (state.delivery === 'finalizing' && environment.deliveries.canFinalize) ||
+  (state.delivery === 'delivering' && environment.deliveries.canDeliver)
 
 /** What a policy asks of the runs that are held: suppresses their deliveries at once, and says whom to stop how. */
 export const closingOrder = (

@@ -179,6 +179,27 @@ describe('R7: the guardian', () => {
     await expectEnded(place)
   }, 120_000)
 
+  it('R7, INV-12: what the host has a finalize hook for is left to an engine that has it', async () => {
+    const database = join(tempDir(), 'runs.db')
+    const host = startHost(
+      `const finalize = () => { say('finalizing'); return new Promise(() => {}) }
+       const engine = await createEngine({ database: ${JSON.stringify(database)}, guardian: true, delivery: { finalize } })
+       say('engine ' + engine.id + ' ')
+       await engine.start({ id: 'r1', command: ['true'] })`,
+    )
+    await host.says('finalizing')
+    await host.killed()
+    await until('the guardian is done', () => guardiansOf(idIn(host)).length === 0)
+    expect((await historyOf(database)).run.delivery).toBe('finalizing')
+    const delivered: unknown[] = []
+    await openTestEngine({
+      database,
+      delivery: { finalize: () => 'made', deliver: ({ finalized }) => void delivered.push(finalized) },
+    })
+    await until('it is delivered', () => delivered.length > 0)
+    expect(delivered).toEqual(['made'])
+  }, 120_000)
+
   it('R7: `run` has one unless told otherwise', async () => {
     const database = join(tempDir(), 'runs.db')
     const { ledger, env } = withLedger()
