@@ -183,7 +183,7 @@ describe('R7: the guardian', () => {
     const database = join(tempDir(), 'runs.db')
     const host = startHost(
       `const finalize = () => { say('finalizing'); return new Promise(() => {}) }
-       const engine = await createEngine({ database: ${JSON.stringify(database)}, guardian: true, delivery: { finalize } })
+       const engine = await createEngine({ database: ${JSON.stringify(database)}, guardian: true, delivery: { finalize, deliver: () => undefined } })
        say('engine ' + engine.id + ' ')
        await engine.start({ id: 'r1', command: ['true'] })`,
     )
