@@ -112,6 +112,22 @@ describe.skipIf(noCgroup !== null || !hasTmux)('a pane', () => {
     expect(existsSync(folder)).toBe(false)
   })
 
+  it('O1, P12: a paused run whose tmux server is killed stands still until it is resumed, and then ends and says why', async () => {
+    const engine = await openTestEngine(HELD)
+    const tmux = testTmux()
+    const started = await startFixture(engine, 'heartbeat', { surface: surfaceOn(tmux) })
+    await started.ready()
+    const { folder } = await recordOf(engine, started.run)
+    expect(await started.run.pause()).toEqual({ status: 'frozen', running: [] })
+    tmux.run('kill-server')
+    expect([isFrozen(folder), started.alive().length]).toEqual([true, 3])
+    await started.run.resume()
+    expect((await started.run.outcome).message).toMatch(/^the tmux server at .* ended, and %0 with it$/)
+    expect((await started.run.gone).evidence).toMatchObject([{ kind: 'cgroup-empty' }])
+    expect(started.alive()).toEqual([])
+    expect(existsSync(folder)).toBe(false)
+  })
+
   it('C2: where its command cannot be brought into a cgroup, the record says pane, and a floor refuses it', async () => {
     const parent = tempCgroup('full')
     const open = async (floor: object): Promise<Engine> => {

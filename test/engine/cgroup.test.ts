@@ -125,6 +125,27 @@ inCgroups('a run in a cgroup', () => {
     expect(existsSync(folder)).toBe(false)
   })
 
+  it('INV-5, C5: a command that leaves its cgroup at once, and removes that, is launched, and ended by its marks', async () => {
+    const engine = await openTestEngine(HELD)
+    const script = [
+      `G=${cgroupParent}/$(sed -n 's/^0::.*[/]//p' /proc/self/cgroup); echo 0 >${cgroupParent}/cgroup.procs`,
+      'setsid sleep 60 & trap : TERM; while :; do rmdir "$G" 2>/dev/null; sleep 0.1; done',
+    ].join('; ')
+    for (let round = 0; round < 5; round += 1) {
+      const run = await engine.start({ command: ['sh', '-c', script], stop: quickStop })
+      const leader = await waitFor(() => engine.live()[0]?.pid, { ...DEADLINE, what: 'its leader is up' })
+      const folder = await folderOf(engine, run)
+      const sleeper = (): number | undefined =>
+        descendantsOf(leader).find(({ pid }) => statOf(pid)?.session === pid)?.pid
+      const child = await waitFor(sleeper, { ...DEADLINE, what: 'its child is up' })
+      await waitFor(() => !existsSync(folder), { ...DEADLINE, what: 'the folder is gone' })
+      expect(await run.pause()).toEqual({ status: 'frozen', running: [] })
+      await run.resume()
+      expect((await run.cancel()).status).toBe('confirmed')
+      expect([leader, child].map((pid) => statOf(pid)?.state ?? 'Z')).toEqual(['Z', 'Z'])
+    }
+  })
+
   it('O1: a pause freezes the cgroup, forking members included; the kernel says so; all go on after it', async () => {
     const engine = await openTestEngine(HELD)
     const metronome = await startFixture(engine, 'forking-heartbeat')

@@ -12,7 +12,7 @@ import type { AcpOptions } from '../../src/protocols.js'
 import { acpAgent, listenTo, scriptedAgent, sharedEngine, untilStands } from '../support/agents.js'
 import type { Step } from '../support/agents.js'
 import { endTree } from '../support/end-tree.js'
-import { quickStop, startFixture } from '../support/engine.js'
+import { EMPTY, quickStop, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger } from '../support/proc-reader.js'
 import { openTroubledStore } from '../support/troubled-store.js'
@@ -611,7 +611,7 @@ describe.concurrent('an agent that does not leave', () => {
       result: { isOk: false, text: 'no' },
     })
     for (const run of [printed, finished, failed]) {
-      expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
+      expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY }])
       expect(await run.outcome).toMatchObject({ exitCode: null, signal: null })
     }
   })

@@ -30,9 +30,14 @@ export const pidsIn = (folder: string): number[] => [
     .flatMap(({ name }) => pidsIn(join(folder, name))),
 ]
 
-/** The cgroup of a process as the kernel tells it: a path in the hierarchy. */
-export const cgroupPathOf = (pid: number | 'self'): string | undefined =>
-  /^0::(.*)$/m.exec(readFileSync(`/proc/${String(pid)}/cgroup`, 'utf8'))?.[1]
+/** The cgroup of a process as the kernel tells it: a path in the hierarchy; undefined when it is gone. */
+export const cgroupPathOf = (pid: number | 'self'): string | undefined => {
+  try {
+    return /^0::(.*)$/m.exec(readFileSync(`/proc/${String(pid)}/cgroup`, 'utf8'))?.[1]
+  } catch {
+    return undefined
+  }
+}
 
 /** The folders of executions on record that are still there. */
 export const foldersLeftIn = async (database: string): Promise<string[]> => {

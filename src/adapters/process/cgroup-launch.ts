@@ -1,10 +1,10 @@
 /** Launches a candidate into a cgroup of its own, and answers when it is in there. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LaunchSpec, OutputStream, ProcessIdentity } from '../../actors/ports.js'
 import { RunwardenError, messageOf } from '../../errors.js'
 import type { Cgroup } from './cgroup.js'
-import { JOIN_FAILED_CODE, joinFile, joining, lostVariables } from './cgroup-join.js'
+import { JOIN_FAILED_CODE, JOIN_SCRIPT, joinFile, joining, lostVariables } from './cgroup-join.js'
 import { launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { readStat } from './proc-fs.js'
@@ -12,13 +12,27 @@ import { signalMembers } from './signal.js'
 
 const JOIN_DEADLINE_MS = 10_000
 const LOOK_EVERY_MS = 1
+/** Among the first of the shell's arguments is the script. */
+const SCRIPT_WORDS = 4
 
 const failed = (cgroup: Cgroup, why: string): RunwardenError =>
   new RunwardenError('refused', `the command was not run: ${why} (cgroup ${cgroup.folder})`)
 
-/** The script goes on to the command only from inside: any other code is that of the command. */
+/** The shell has become the command: it does so only from inside. A command may leave at once. */
+const hasBegun = (pid: number): boolean => {
+  try {
+    const words = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').split('\0')
+    return words.length > 1 && !words.slice(0, SCRIPT_WORDS).includes(JOIN_SCRIPT)
+  } catch {
+    return false
+  }
+}
+
+/** An exit code other than that of the script is the command's. */
 const hasJoined = (cgroup: Cgroup, pid: number, exitCode: number | null | undefined): boolean =>
-  cgroup.contains(pid) || (exitCode !== undefined && (exitCode !== JOIN_FAILED_CODE || cgroup.hasBeenUsed()))
+  exitCode === undefined
+    ? cgroup.contains(pid) || hasBegun(pid)
+    : exitCode !== JOIN_FAILED_CODE || cgroup.hasBeenUsed()
 
 const untilJoined = async (cgroup: Cgroup, launched: LaunchedProcess): Promise<void> => {
   const { identity, exited } = launched
@@ -30,6 +44,8 @@ const untilJoined = async (cgroup: Cgroup, launched: LaunchedProcess): Promise<v
   while (!hasJoined(cgroup, identity.pid, exitCode)) {
     if (exitCode !== undefined) throw failed(cgroup, 'it could not be put into its cgroup')
     if (performance.now() >= endsAt) {
+      // With what it may have begun since the last look.
+      cgroup.kill()
       signalMembers('SIGKILL', [{ ...identity, state: '?', name: 'sh' }])
       await exited
       throw failed(cgroup, `it was not in its cgroup within ${String(JOIN_DEADLINE_MS)} ms`)

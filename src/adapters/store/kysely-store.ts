@@ -30,6 +30,7 @@ import type {
 } from '../../actors/store.ports.js'
 import type { JobChart } from '../../actors/job.ports.js'
 import { commitBatch } from './commit.js'
+import type { Judges } from './commit.js'
 import { CommitInDoubt, isPassing } from './errors.js'
 import { JobMoves } from './job-moves.js'
 import { KyselyJobStore } from './job-store.js'
@@ -37,6 +38,7 @@ import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
 import { scopeCondition } from './scope.js'
 import type { IsInScope } from './scope.js'
+import { Statements } from './statements.js'
 
 /** Below every dialect's maximum of bound values. */
 const IDS_PER_QUERY = 500
@@ -58,9 +60,8 @@ const NO_HINTS: FiledHints = { isLive: false, close: () => undefined }
 
 export class KyselyStore implements StorePort {
   readonly jobs: KyselyJobStore
-  readonly #moves: JobMoves
+  readonly #judges: Judges
   readonly #db: Db
-  readonly #isInScope: IsInScope
   readonly #hasDataVersion: boolean
   readonly #openHints: ((engineId: string, onHint: () => void) => FiledHints) | null
   readonly #closeDb: () => Promise<void>
@@ -78,16 +79,16 @@ export class KyselyStore implements StorePort {
     },
   ) {
     this.#db = db
-    this.#isInScope = options.isInScope
-    this.#moves = new JobMoves(options.jobChart)
-    this.jobs = new KyselyJobStore(db, this.#moves)
+    const jobs = new JobMoves(options.jobChart)
+    this.#judges = { isInScope: options.isInScope, jobs, statements: new Statements() }
+    this.jobs = new KyselyJobStore(db, jobs)
     this.#hasDataVersion = options.hasDataVersion
     this.#openHints = options.openHints ?? null
     this.#closeDb = options.close
   }
 
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]> {
-    return commitBatch(this.#db, this.#isInScope, this.#moves, batch, marks)
+    return commitBatch(this.#db, this.#judges, batch, marks)
   }
 
   isPassing(error: unknown): boolean {
@@ -145,7 +146,7 @@ export class KyselyStore implements StorePort {
     if (limit !== undefined) query = query.limit(limit)
     const runs = (await query.execute()).map(toRun)
     if (scope === undefined) return runs
-    return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
+    return runs.filter(({ row }) => this.#judges.isInScope(scope, { runId: row.id, ...row }))
   }
 
   async executionsOf(
