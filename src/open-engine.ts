@@ -26,6 +26,7 @@ import { chooseProcesses } from './containment.js'
 import type { Tier } from './containment.js'
 import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
+import { chooseGuardian } from './guardian-task.js'
 import { isInScope } from './machines/registry/registry.machine.js'
 import { absolute, parseOptions } from './option-types.js'
 import { engineOptionsSchema } from './options.js'
@@ -58,11 +59,21 @@ export interface EngineOptions {
     }
   }
   readonly recover?: 'interrupt' | false
+  /**
+   * R3: what becomes of this engine's runs when it dies, unless a run says otherwise: the next engine interrupts them (default), adopts
+   * them, or keeps its hands off.
+   */
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }
   readonly commitDeadlineMs?: number
   readonly delivery?: Partial<DeliveryHooks>
+  /**
+   * When this process dies without `close`, a small process beside it ends and confirms its runs, as the next engine would (R7). It is
+   * started with the first run, and goes when the engine closes. Only with `database`, and not `:memory:`. Default false.
+   */
+  readonly guardian?: boolean
   readonly logger?: Logger
 }
 
@@ -226,6 +237,8 @@ export const openEngineOver = async (
       heartbeatAt: now,
       closedAt: null,
     },
+    onRecover: options.onRecover,
+    guardian: chooseGuardian(id, processes.self, options, logger),
   })
   if (spool !== null) await replaySpools(store, spool, processes, hostId)
   try {

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { isPostgresUrl } from './adapters/store/postgres-url.js'
 import type { PresenceSource } from './presence-source.js'
-import { bytes, ms, name, noNul, runId, unreserved } from './option-types.js'
+import { bytes, ms, name, noNul, onRecoverSchema, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
   /** The best tier to use. Default: the best there is. */
@@ -37,6 +37,8 @@ export const engineOptionsSchema = v.strictObject({
   containment: v.optional(containmentSchema, { cgroup: {} }),
   /** What becomes of runs whose engine died: `interrupt` them, or leave them to `stop`. Default `interrupt`. */
   recover: v.optional(v.union([v.literal('interrupt'), v.literal(false)]), 'interrupt'),
+  /** R3: what becomes of runs that give no `onRecover` of their own, when this engine dies. Default `interrupt`. */
+  onRecover: v.optional(onRecoverSchema, 'interrupt'),
   /** Where output is kept. Default: a folder beside a database file, else nowhere. */
   logs: v.optional(
     v.union([
@@ -68,6 +70,11 @@ export const engineOptionsSchema = v.strictObject({
   ),
   /** How long a stop waits for a store that does not answer before it goes ahead. Default 2 000 ms. */
   commitDeadlineMs: v.optional(ms, 2_000),
+  /**
+   * R7: a small process of its own ends this engine's runs when this process dies without `close`. Started with the first run. Needs a
+   * store that it can open: a path or `postgres://…`. Default false.
+   */
+  guardian: v.optional(v.boolean(), false),
   /** Any pino-shaped logger. Silent by default. */
   logger: v.optional(anything),
 })

@@ -49,6 +49,7 @@ describe('SIGKILL of the engine', () => {
       const runner = start(
         [
           'run',
+          '--no-guardian',
           '--db',
           database,
           '--id',

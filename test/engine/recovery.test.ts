@@ -24,6 +24,7 @@ const runElsewhere = async (name: string, termGrace = '300ms'): Promise<Elsewher
   const runner = start(
     [
       'run',
+      '--no-guardian',
       '--db',
       database,
       '--id',

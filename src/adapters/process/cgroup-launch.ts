@@ -75,6 +75,8 @@ export const bringInto = (cgroup: Cgroup, { pid, startTicks }: ProcessIdentity):
 
 /** L2: Node throws away what a child wrote that has exited before anybody listens. What comes during the wait is kept for the receiver. */
 const keepingOutput = (launched: LaunchedProcess): LaunchedProcess => {
+  // What goes to files is kept there.
+  if (launched.finishOutput !== undefined) return launched
   const kept: [OutputStream, Buffer][] = []
   let receive = (stream: OutputStream, chunk: Buffer): void => {
     kept.push([stream, chunk])

@@ -11,6 +11,7 @@ import type { ExitStatus, LaunchSpec, ProcessIdentity, TerminalSpec } from '../.
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
+import { joinOutputFiles, openLaunchFiles } from './output-files.js'
 import { programProblem } from './program.js'
 import { joinPipes } from './stdio.js'
 import type { ChildStdio } from './stdio.js'
@@ -67,7 +68,7 @@ const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => 
 })
 
 /** How stdin, stdout and stderr are joined: by pipes, or all by one descriptor. */
-type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly [number, number, number]
+type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly ['ignore' | number, number, number]
 
 const spawn = ([program = '', ...args]: readonly string[], spec: LaunchSpec, stdio: Joints) =>
   execa(program, args, {
@@ -105,6 +106,20 @@ const spawnOnPipes = (spec: LaunchSpec, prelude: Prelude): Started => {
     child,
     join: () => joinPipes({ stdin: child.stdin, stdout: child.stdout, stderr: child.stderr }, spec.stdin),
     giveUp: () => undefined,
+  }
+}
+
+/** R10: its output stays where it is when this engine goes. */
+const spawnOnFiles = (spec: LaunchSpec, folder: string, prelude: Prelude): Started => {
+  const files = openLaunchFiles(folder, spec.stdin)
+  try {
+    return {
+      child: spawn(prelude(spec.command), spec, files.stdio),
+      join: () => joinOutputFiles(folder),
+      giveUp: () => undefined,
+    }
+  } finally {
+    files.close()
   }
 }
 
@@ -164,8 +179,12 @@ const unchanged: Prelude = (command) => command
 
 export const launch = async (spec: LaunchSpec, prelude: Prelude = unchanged): Promise<LaunchedProcess> => {
   assertLaunchable(spec, { hasPrelude: prelude !== unchanged })
-  const start = (): Started =>
-    spec.terminal === undefined ? spawnOnPipes(spec, prelude) : spawnOnTerminal(spec, spec.terminal, prelude)
+  const start = (): Started => {
+    if (spec.outputFolder !== undefined) return spawnOnFiles(spec, spec.outputFolder, prelude)
+    return spec.terminal === undefined
+      ? spawnOnPipes(spec, prelude)
+      : spawnOnTerminal(spec, spec.terminal, prelude)
+  }
   const { limit } = spec.marks
   const kernel = libc()
   const { child, join, giveUp } = naming(spec, () =>

@@ -11,6 +11,7 @@ import type {
   Execution,
   ExecutionMarks,
   ExecutionRecord,
+  ExitStatus,
   LaunchSpec,
   ProcessIdentity,
 } from '../../actors/ports.js'
@@ -18,12 +19,16 @@ import { RunwardenError } from '../../errors.js'
 import { NoCgroup, bringInto, launchInto } from './cgroup-launch.js'
 import { mintFolder } from './cgroup-place.js'
 import { claim, isForeground } from './claim.js'
+import { ExitWatch } from './exit-watch.js'
 import { assertLaunchable, launch } from './launch.js'
 import type { LaunchedProcess } from './launch.js'
 import { libc } from './libc.js'
-import { identify, lookUpIdentity, readStat } from './proc-fs.js'
+import { joinOutputFiles } from './output-files.js'
+import { bootId, identify, lookUpIdentity, readStat } from './proc-fs.js'
 import { ProcTable } from './proc-table.js'
 import { cgroupOf, reachOf } from './reach.js'
+import { noStdio } from './stdio.js'
+import type { ChildStdio } from './stdio.js'
 import { terminalProblem } from './terminal.js'
 import { Tree } from './tree.js'
 
@@ -40,9 +45,25 @@ interface Tier {
   /** Whether a command that cannot be put into a cgroup is not to be run. */
   readonly mustBeHeld: boolean
   readonly table: ProcTable
+  readonly exits: ExitWatch
 }
 
 const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
+
+/** One empty look can miss a child born behind the reader: then somebody writes on. */
+const EMPTY_LOOKS_NEEDED = 2
+
+/** R10: a file has no end that would be told; when nobody is there who could write, there is no more. */
+const scanToTheEnd = (scan: Execution['scan'], { finishOutput }: ChildStdio): Execution['scan'] => {
+  if (finishOutput === undefined) return scan
+  let emptyLooks = 0
+  return async () => {
+    const members = await scan()
+    emptyLooks = members.length === 0 ? emptyLooks + 1 : 0
+    if (emptyLooks >= EMPTY_LOOKS_NEEDED) await finishOutput()
+    return members
+  }
+}
 
 const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): Execution => {
   const tree = new Tree({
@@ -61,6 +82,8 @@ const ownExecution = (tier: Tier, spec: LaunchSpec, launched: LaunchedProcess): 
     ...reach,
     containment: tier.containment,
     isOwnChild: true,
+    isExitTold: true,
+    scan: scanToTheEnd(reach.scan, launched),
     get emptyEvidence() {
       return evidence()
     },
@@ -81,22 +104,44 @@ const launchIn = async (tier: Tier, spec: LaunchSpec): Promise<Execution> => {
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
 const findLeader = async (tier: Tier, marks: ExecutionMarks): Promise<ProcessIdentity | null> => {
   const table = await tier.table.look()
-  const marked = table.alive.filter((stat) => table.bearsMark(stat, marks))
+  const marked = table.mayBear(marks).filter((stat) => table.bearsMark(stat, marks))
   const [oldest] = marked.sort((one, other) => one.startTicks - other.startTicks)
   return oldest === undefined ? null : identify(oldest.pid)
 }
 
 /** What an identity of another life of this machine, or of another namespace, allows to be said. */
 const judge = (identity: ProcessIdentity | null): 'here' | 'elsewhere' | 'gone' => {
-  if (identity === null || lookUpIdentity(identity) === 'alive') return 'here'
-  if (lookUpIdentity(identity) === 'unknown') return 'elsewhere'
+  const found = identity === null ? 'alive' : lookUpIdentity(identity)
+  if (identity === null || found === 'alive') return 'here'
+  if (found === 'unknown') return 'elsewhere'
   // R6: another boot's numbers name nothing here; in this boot the leader may be gone and its children not.
-  return identity.bootId === identify(process.pid)?.bootId ? 'here' : 'gone'
+  return identity.bootId === bootId() ? 'here' : 'gone'
 }
 
 /** A pane that was made for the run and goes with it: whatever is in its session is the run's. */
 const hostOf = ({ pane }: ExecutionRecord): ProcessIdentity | undefined =>
   pane?.isRetained === false ? pane.place?.shell : undefined
+
+const UNSEEN: ExitStatus = { exitCode: null, signal: null, isUnseen: true }
+
+/** R3: of an execution that is to go on, its leader's end is told. */
+const followLeader = (
+  exits: ExitWatch,
+  leader: ProcessIdentity,
+  stdio: ChildStdio,
+): Pick<Execution, 'exited' | 'letGo'> => {
+  let stop = (): void => undefined
+  const exited = new Promise<void>((resolve) => {
+    stop = exits.watch(leader, resolve)
+  })
+  return {
+    exited: exited.then(() => UNSEEN),
+    letGo: () => {
+      stop()
+      stdio.letGo()
+    },
+  }
+}
 
 const adoptedExecution = (
   tier: Tier,
@@ -111,32 +156,30 @@ const adoptedExecution = (
     host: hostOf(record),
   })
   const place = judge(identity)
+  const stdio = record.outputFolder == null ? noStdio : joinOutputFiles(record.outputFolder)
+  const isFollowed = record.outputFolder != null && identity !== null && place === 'here'
   const { evidence, ...reach } = reachOf(tree, tier.table, {
     cgroup: cgroupOf(record.marks, record.containment),
     leader: identity,
     otherwise: 'identity-gone',
   })
   return {
+    ...stdio,
     ...reach,
     identity,
     containment: record.containment,
     isOwnChild: false,
+    isExitTold: isFollowed,
     exited: never,
-    onOutput: () => undefined,
-    drained: Promise.resolve(),
-    cutOutput: () => false,
-    letGo: () => undefined,
-    writeInput: () => false,
-    endInput: () => undefined,
-    resize: () => false,
-    scan: async () => {
+    ...(isFollowed ? followLeader(tier.exits, identity, stdio) : {}),
+    scan: scanToTheEnd(async () => {
       if (place === 'gone') return []
       if (place === 'here') return reach.scan()
       throw new RunwardenError(
         'refused',
         'the execution is in a process namespace that cannot be seen from here',
       )
-    },
+    }, stdio),
     get emptyEvidence() {
       return place === 'gone' ? 'identity-gone' : evidence()
     },
@@ -159,7 +202,7 @@ export const createProcessPort = (
   }
   const self = identify(process.pid)
   if (self === null) throw new RunwardenError('invariant-broken', 'this process has no identity')
-  const tier: Tier = { containment, mustBeHeld, table: new ProcTable() }
+  const tier: Tier = { containment, mustBeHeld, table: new ProcTable(), exits: new ExitWatch() }
   return {
     self,
     containment,

@@ -8,8 +8,7 @@
  */
 import type { ExecutionMarks, ProcessIdentity, TreeMember } from '../../actors/ports.js'
 import type { ProcSnapshot } from './proc-table.js'
-import { keyOf } from './proc-table.js'
-import { stateOfThreads, vforkChildOf } from './proc-fs.js'
+import { isAlive, stateOfThreads, vforkChildOf } from './proc-fs.js'
 import type { ProcStat } from './proc-fs.js'
 
 export interface TreeOptions {
@@ -24,7 +23,7 @@ export interface TreeOptions {
   readonly host?: ProcessIdentity | undefined
 }
 
-type HeldPids = Pick<ReadonlySet<number>, 'has'>
+type HeldPids = Pick<ReadonlySet<number>, 'keys'>
 const NOBODY: HeldPids = new Set()
 
 /** Oldest first: a child is never older than its parent. Within one tick the ids go up, but where they begin anew. */
@@ -56,7 +55,7 @@ const toMembers = (found: readonly ProcStat[]): readonly TreeMember[] => {
 
 export class Tree {
   readonly #options: TreeOptions
-  #known = new Set<string>()
+  #known: readonly Pick<ProcStat, 'pid' | 'startTicks'>[] = []
   #escaped: readonly TreeMember[] = []
   #isGroupOccupied: boolean
 
@@ -67,21 +66,18 @@ export class Tree {
 
   /** `held`: the pids that the execution's cgroup names, where it has one. */
   membersIn(table: ProcSnapshot, held: HeldPids = NOBODY): readonly TreeMember[] {
-    const oldest = this.#options.leader?.startTicks ?? 0
-    const candidates = table.alive.filter(({ startTicks }) => startTicks >= oldest)
     const isGroupOurs = this.#isGroupOurs(table)
-    const { host } = this.#options
-    // INV-14: a session's number is its leader's; it proves something while that one is there.
-    const isHosted = host !== undefined && table.find(host.pid)?.startTicks === host.startTicks
     const members = new Map<number, ProcStat>()
-    for (const stat of candidates) {
-      if (held.has(stat.pid) || this.#isMember(stat, isGroupOurs, isHosted, table))
-        members.set(stat.pid, stat)
+    const add = (stat: ProcStat | undefined): void => {
+      if (stat !== undefined && this.#isCandidate(stat)) members.set(stat.pid, stat)
     }
-    this.#addDescendants(members, candidates)
+    for (const pid of held.keys()) add(table.find(pid))
+    for (const stat of this.#provenIn(table, isGroupOurs)) add(stat)
+    if (this.#options.usesMarks) for (const stat of this.#bearersIn(table, members)) add(stat)
+    this.#addDescendants(members, table)
     const found = [...members.values()].sort(byAge)
-    this.#known = new Set(found.map(keyOf))
-    this.#escaped = this.#escapedIn(members, candidates, table)
+    this.#known = found.map(({ pid, startTicks }) => ({ pid, startTicks }))
+    this.#escaped = this.#options.usesMarks ? [] : toMembers(this.#bearersIn(table, members).sort(byAge))
     const leaderPid = this.#options.leader?.pid
     this.#isGroupOccupied =
       isGroupOurs &&
@@ -97,25 +93,35 @@ export class Tree {
     return this.#escaped
   }
 
-  #escapedIn(
-    members: ReadonlyMap<number, ProcStat>,
-    candidates: readonly ProcStat[],
-    table: ProcSnapshot,
-  ): readonly TreeMember[] {
-    const { usesMarks, marks } = this.#options
-    if (usesMarks) return []
-    return toMembers(
-      candidates.filter((stat) => !members.has(stat.pid) && table.bearsMark(stat, marks)).sort(byAge),
-    )
+  /** A child is never older than its parent, nor a member older than the leader. */
+  #isCandidate(stat: ProcStat): boolean {
+    return isAlive(stat) && stat.startTicks >= (this.#options.leader?.startTicks ?? 0)
   }
 
-  #isMember(stat: ProcStat, isGroupOurs: boolean, isHosted: boolean, table: ProcSnapshot): boolean {
-    const { leader, marks, usesMarks, host } = this.#options
-    if (this.#known.has(keyOf(stat))) return true
-    if (leader !== null && keyOf(stat) === keyOf(leader)) return true
-    if (isHosted && stat.pid !== host?.pid && stat.session === host?.pid) return true
-    if (isGroupOurs && (stat.group === leader?.pid || stat.session === leader?.pid)) return true
-    return usesMarks && table.bearsMark(stat, marks)
+  /** Who is ours without a look at marks. */
+  #provenIn(table: ProcSnapshot, isGroupOurs: boolean): readonly ProcStat[] {
+    const { leader, host } = this.#options
+    const known = [...this.#known, ...(leader === null ? [] : [leader])].flatMap(({ pid, startTicks }) => {
+      const stat = table.find(pid)
+      return stat?.startTicks === startTicks ? [stat] : []
+    })
+    // INV-14: a session's number is its leader's; it proves something while that one is there.
+    const isHosted = host !== undefined && table.find(host.pid)?.startTicks === host.startTicks
+    const hosted = isHosted ? table.bySession.get(host.pid).filter(({ pid }) => pid !== host.pid) : []
+    const ours =
+      isGroupOurs && leader !== null
+        ? [...table.byGroup.get(leader.pid), ...table.bySession.get(leader.pid)]
+        : []
+    return [...known, ...hosted, ...ours]
+  }
+
+  /** Who bears a mark, and is no member otherwise. */
+  #bearersIn(table: ProcSnapshot, members: ReadonlyMap<number, ProcStat>): ProcStat[] {
+    const { marks } = this.#options
+    const bearers = table
+      .mayBear(marks)
+      .filter((stat) => !members.has(stat.pid) && this.#isCandidate(stat) && table.bearsMark(stat, marks))
+    return [...new Set(bearers)]
   }
 
   /**
@@ -129,14 +135,13 @@ export class Tree {
     return holder === undefined ? this.#isGroupOccupied : holder.startTicks === leader.startTicks
   }
 
-  #addDescendants(members: Map<number, ProcStat>, candidates: readonly ProcStat[]): void {
-    if (members.size === 0) return
-    for (let hasGrown = true; hasGrown;) {
-      hasGrown = false
-      for (const stat of candidates) {
-        if (members.has(stat.pid) || !members.has(stat.parent)) continue
+  #addDescendants(members: Map<number, ProcStat>, table: ProcSnapshot): void {
+    const parents = [...members.keys()]
+    for (let parent = parents.pop(); parent !== undefined; parent = parents.pop()) {
+      for (const stat of table.byParent.get(parent)) {
+        if (members.has(stat.pid) || !this.#isCandidate(stat)) continue
         members.set(stat.pid, stat)
-        hasGrown = true
+        parents.push(stat.pid)
       }
     }
   }

@@ -49,14 +49,12 @@ const launch = async (
   return { execution, freeze, told, end, folder, pid }
 }
 
-const frozenNow = { isTakenUp: false }
-
 describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
   it('O1: it goes on as a whole, although whom the freeze began with was killed meanwhile', async () => {
     const { execution, freeze, told, end, folder, pid } = await launch(['sh', '-c', 'sleep 600 & sleep 601'])
     await waitFor(() => pidsIn(folder).length === 3, { ...DEADLINE, what: 'its children are up' })
     const children = pidsIn(folder).filter((one) => one !== pid)
-    await freeze.freeze(frozenNow)
+    await freeze.freeze()
     expect([told, isFrozen(folder)]).toEqual([['frozen'], true])
     process.kill(pid, 'SIGKILL')
     await execution.exited
@@ -80,7 +78,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
     ].join('\n')
     const { execution, freeze, told, end, folder, pid } = await launch(['python3', '-c', source])
     await waitFor(() => statOf(pid)?.state === 'D', { ...DEADLINE, what: 'the parent waits' })
-    await freeze.freeze(frozenNow)
+    await freeze.freeze()
     expect(told).toEqual(['frozen'])
     expect(await scanOf(execution)).toMatchObject([{ state: 'T' }, { state: 'T' }])
     await freeze.thaw()
@@ -101,7 +99,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
       return { inside: inside.pid, outside: outside.pid }
     }
     const { inside, outside } = await waitFor(settled, { ...DEADLINE, what: 'one has stopped, one has left' })
-    await freeze.freeze(frozenNow)
+    await freeze.freeze()
     expect([told, isFrozen(folder), statOf(outside)?.state]).toEqual([['frozen'], true, 'T'])
     await freeze.thaw()
     await waitFor(() => statOf(outside)?.state === 'S', { ...DEADLINE, what: 'who was outside goes on' })
@@ -128,7 +126,7 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
       stranger.kill('SIGKILL')
       if (existsSync(folder)) rmdirSync(folder)
     })
-    await freeze.freeze(frozenNow)
+    await freeze.freeze()
     writeFileSync(join(folder, 'cgroup.procs'), String(stranger.pid))
     expect((await scanOf(execution)).map(({ name }) => name)).toEqual(['sleep'])
     await end()
