@@ -209,6 +209,16 @@ export interface RunFilter {
   readonly scope?: StopScope
   readonly onlyOpen?: boolean
   readonly settledBefore?: number
+  /** Runs that moved, or showed progress, at that time or later. */
+  readonly changedSince?: number
+  /** The newest first; otherwise the oldest. */
+  readonly newestFirst?: boolean
+  readonly limit?: number
+}
+
+/** Which part of a journal: of a long one the last rows alone. */
+export interface JournalFilter {
+  readonly afterRev?: number
   readonly limit?: number
 }
 
@@ -239,7 +249,7 @@ export interface StorePort {
   loadRun(runId: string): Promise<StoredRun | null>
   listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
-  transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]>
+  transitionsOf(kind: ActorKind, actor: string, filter?: JournalFilter): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
   /** What a settled run has to deliver. */
   resultOf(runId: string): Promise<ResultRow | null>

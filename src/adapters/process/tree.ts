@@ -77,6 +77,7 @@ export class Tree {
         startTicks,
         state: states.get(stat) ?? '?',
         name,
+        parent: stat.parent,
         ...(inVfork.has(stat) ? { holdsUpParent: true } : {}),
         ...(runs.has(stat.parent) ? { hasRunningParent: true } : {}),
       }
