@@ -78,7 +78,7 @@ export async function pictureOf(drawing) {
  * @returns {Promise<Part>}
  */
 async function legibleColumn(drawing, box, isRegion) {
-  const hints = hintsFor(box.id)
+  const hints = hintsFor(box.id, drawing.isOverview)
   /** @type {{ part: Part, faults: number }[]} */
   const tried = []
   for (const each of [hints, {}]) {

@@ -12,7 +12,7 @@
  * @typedef {import('./wording.js').Line} Line
  */
 
-const TITLE = 17
+const TITLE = 16
 
 /** @param {Drawing} drawing @returns {Drawing} */
 export function overviewOf(drawing) {
