@@ -227,7 +227,9 @@ export class Inspector {
   readonly #serialize = (value: unknown): string => {
     const { redact } = this.#options
     if (redact === undefined) return JSON.stringify(value)
-    return JSON.stringify(value, (_key, inner: unknown) => (typeof inner === 'string' ? redact(inner) : inner))
+    return JSON.stringify(value, (_key, inner: unknown) =>
+      typeof inner === 'string' ? redact(inner) : inner,
+    )
   }
 
   #problem(error: unknown): { readonly code: string; readonly message: string } {

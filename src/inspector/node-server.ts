@@ -24,7 +24,11 @@ const toRequest = (incoming: IncomingMessage, body: string | null): Request => {
   }
   const { method = 'GET', url = '/' } = incoming
   // The name in the address is of no interest: the Host header is judged.
-  return new Request(new URL(url, 'http://inspector'), { method, headers, ...(body === null ? {} : { body }) })
+  return new Request(new URL(url, 'http://inspector'), {
+    method,
+    headers,
+    ...(body === null ? {} : { body }),
+  })
 }
 
 export const answerOverNode = async (
@@ -46,7 +50,5 @@ export const answerOverNode = async (
   }
   outgoing.flushHeaders()
   // Reads as fast as the client does: what it does not take stays in the stream, which has a maximum.
-  await pipeline(Readable.fromWeb(response.body), outgoing).catch(
-    () => undefined,
-  )
+  await pipeline(Readable.fromWeb(response.body), outgoing).catch(() => undefined)
 }

@@ -1,14 +1,7 @@
 /**
  * What goes over the wire between the server and the page, as types alone. Times are wall-clock ms of the server.
  */
-import type {
-  RunHistory,
-  RunProcess,
-  RunSummary,
-  RunTimer,
-  StopReceipt,
-  TransitionRecord,
-} from '../index.js'
+import type { RunHistory, RunProcess, RunSummary, RunTimer, StopReceipt, TransitionRecord } from '../index.js'
 
 /** One row of the fleet. `pulse`: pieces of progress in each of the last intervals, the oldest first. */
 export interface FleetRow extends RunSummary {

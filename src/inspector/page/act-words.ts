@@ -16,7 +16,10 @@ type Policy = RunHistory['policy']
 
 const NEVER_LAUNCHED = 'Nothing was launched yet, and nothing will be.'
 
-const ladder = ({ process }: Run, { canAsk, askGraceMs, termGraceMs, killGraceMs }: Policy): readonly string[] => {
+const ladder = (
+  { process }: Run,
+  { canAsk, askGraceMs, termGraceMs, killGraceMs }: Policy,
+): readonly string[] => {
   if (process === 'waiting') return [NEVER_LAUNCHED]
   return [
     ...(canAsk ? [`Now: the agent is asked to end by its own means, for ${duration(askGraceMs)}.`] : []),
@@ -80,7 +83,11 @@ export const wordsFor = (act: Act, run: Run, policy: Policy): ActWords => {
 const LADDER = ['asking', 'term-sent', 'kill-sent', 'unconfirmed']
 
 /** Why an act makes no sense now; null when it does. */
-export const obstacleTo = (act: Act, { process, settledAt }: Run, { isPersistent }: Policy): string | null => {
+export const obstacleTo = (
+  act: Act,
+  { process, settledAt }: Run,
+  { isPersistent }: Policy,
+): string | null => {
   const isSettled = settledAt !== null
   if (process === 'confirmed' && isSettled) return 'the run is over'
   const isEnding = isSettled || LADDER.includes(process)
@@ -92,7 +99,11 @@ export const obstacleTo = (act: Act, { process, settledAt }: Run, { isPersistent
     case 'interrupt':
       return isSettled ? 'it is settled' : isEnding ? 'it is being ended' : null
     case 'cancel':
-      return isSettled ? 'it is settled' : isPersistent ? 'a persistent run is interrupted, not cancelled' : null
+      return isSettled
+        ? 'it is settled'
+        : isPersistent
+          ? 'a persistent run is interrupted, not cancelled'
+          : null
     case 'force':
       return process === 'waiting' ? 'nothing was launched' : null
   }

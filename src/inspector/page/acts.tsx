@@ -41,7 +41,9 @@ const confirm = async (runId: string, act: Act, reason: string): Promise<void> =
 }
 
 const Receipt = ({ sentAt, answer }: { readonly sentAt: number; readonly answer: ActAnswer | null }) => {
-  const orders = (run.value?.orders ?? []).filter(({ requestedAt, by }) => by === 'inspector' && requestedAt >= sentAt - 2_000)
+  const orders = (run.value?.orders ?? []).filter(
+    ({ requestedAt, by }) => by === 'inspector' && requestedAt >= sentAt - 2_000,
+  )
   const order = orders.at(-1)
   if (answer !== null && 'error' in answer)
     return (
@@ -69,12 +71,16 @@ const Receipt = ({ sentAt, answer }: { readonly sentAt: number; readonly answer:
             <b>{line.runId}</b> {line.status}
             {line.confirmedAt === undefined ? '' : ` in ${duration(line.confirmedAt - line.requestedAt)}`}
             {line.evidence === undefined ? '' : `, by ${line.evidence.map(({ kind }) => kind).join(', ')}`}
-            {(line.survivors ?? []).map(({ name, pid }) => ` · still alive: ${name} (${String(pid)})`).join('')}
+            {(line.survivors ?? [])
+              .map(({ name, pid }) => ` · still alive: ${name} (${String(pid)})`)
+              .join('')}
             {line.error === undefined ? '' : ` · ${line.error}`}
           </li>
         ))}
       </ul>
-      {receipt?.lookup === 'incomplete' ? <p>The store could not be read whole: runs may be missing here.</p> : null}
+      {receipt?.lookup === 'incomplete' ? (
+        <p>The store could not be read whole: runs may be missing here.</p>
+      ) : null}
     </div>
   )
 }
@@ -105,7 +111,9 @@ const Question = ({ act, runId }: Pick<Pending, 'act' | 'runId'>) => {
         ))}
       </ol>
       <label>
-        Reason <span class="quiet">(it is recorded)</span>
+        <span>
+          Reason <span class="quiet">(it is recorded)</span>
+        </span>
         <input ref={reason} type="text" maxLength={500} autocomplete="off" />
       </label>
       <div class="act-buttons">

@@ -32,6 +32,7 @@ export class ChartLight {
   readonly #edges: readonly Edge[]
   readonly #elements = new Map<string, Element[]>()
   #lit: Element[] = []
+  readonly #entered = new Set<Element>()
   #timers = new Map<string, SVGGElement>()
 
   constructor(svg: SVGSVGElement) {
@@ -50,10 +51,13 @@ export class ChartLight {
     for (const element of this.#lit) element.classList.remove('lit', 'was')
     for (const trace of this.#svg.querySelectorAll('.trace')) trace.remove()
     this.#lit = []
+    this.#entered.clear()
     for (const region of REGIONS) {
       const before = from?.[region] ?? null
       for (const id of pathsTo(region, to[region])) this.#light(this.#state(id), 'lit')
       if (before === null || before === to[region]) continue
+      const entered = this.#state(`run.${region}.${to[region]}`)
+      if (entered !== null) this.#entered.add(entered)
       this.#light(this.#state(`run.${region}.${before}`), 'was')
       const way = wayOf(this.#edgesOf(region), {
         from: `run.${region}.${before}`,
@@ -64,11 +68,13 @@ export class ChartLight {
     }
   }
 
-  /** The innermost lit states, where they are on the page. */
+  /** Where on the page something is to be looked at: the states that were just entered, or all that are active. */
   places(): DOMRect[] {
-    return this.#lit
-      .filter((element) => element.matches('.state.lit') && element.querySelector('.bar') === null)
-      .map((element) => element.getBoundingClientRect())
+    const leaves = this.#lit.filter(
+      (element) => element.matches('.state.lit') && element.querySelector('.bar') === null,
+    )
+    const entered = leaves.filter((element) => this.#entered.has(element))
+    return (entered.length === 0 ? leaves : entered).map((element) => element.getBoundingClientRect())
   }
 
   setTimers(timers: readonly ShownTimer[]): void {
@@ -120,7 +126,9 @@ export class ChartLight {
     const ids = this.#edges.filter((edge) => edge.event === event).map(({ id }) => id)
     const elements = ids.flatMap((id) => this.#elements.get(id) ?? [])
     const words = elements.find((element) => element.matches('.label .words'))
-    return (words ?? elements.find((element) => element.matches('.words')) ?? null) as SVGGraphicsElement | null
+    return (words ??
+      elements.find((element) => element.matches('.words')) ??
+      null) as SVGGraphicsElement | null
   }
 
   #addTimer(event: string, place: SVGGraphicsElement): SVGGElement {

@@ -3,11 +3,16 @@ import { effect, signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ChartLight } from './chart-light.js'
 import type { ShownTimer } from './chart-light.js'
+import { Icon } from './icon.js'
 import { serverNow } from './net.js'
 import { isLive, run, shown } from './run-state.js'
 
 const TIMER_STEP_MS = 100
 const ZOOM_STEP = 1.25
+/** Smaller than this nothing can be read: rather is it scrolled. */
+const FIT_MIN = 0.55
+
+const MARGIN = 40
 
 type View = 'overview' | 'full'
 
@@ -26,7 +31,10 @@ const load = (which: View): Promise<string> => {
 }
 
 const parse = (text: string): SVGSVGElement =>
-  document.importNode(new DOMParser().parseFromString(text, 'image/svg+xml').documentElement, true) as unknown as SVGSVGElement
+  document.importNode(
+    new DOMParser().parseFromString(text, 'image/svg+xml').documentElement,
+    true,
+  ) as unknown as SVGSVGElement
 
 export const timersNow = (): readonly (ShownTimer & { readonly id: string })[] => {
   const timers = isLive.peek() ? (run.peek()?.timers ?? []) : []
@@ -42,13 +50,22 @@ const follow = (frame: HTMLElement, light: ChartLight): void => {
   const places = light.places()
   if (places.length === 0) return
   const box = frame.getBoundingClientRect()
-  const top = Math.min(...places.map((place) => place.top)) - box.top
-  const bottom = Math.max(...places.map((place) => place.bottom)) - box.top
-  const margin = 40
-  let by = 0
-  if (bottom > box.height - margin) by = bottom - box.height + margin
-  if (top - by < margin) by = top - margin
-  if (by !== 0) frame.scrollBy({ top: by, behavior: 'smooth' })
+  const along = (from: number, to: number, room: number): number => {
+    let by = 0
+    if (to > room - MARGIN) by = to - room + MARGIN
+    return from - by < MARGIN ? from - MARGIN : by
+  }
+  const top = along(
+    Math.min(...places.map((place) => place.top)) - box.top,
+    Math.max(...places.map((place) => place.bottom)) - box.top,
+    box.height,
+  )
+  const left = along(
+    Math.min(...places.map((place) => place.left)) - box.left,
+    Math.max(...places.map((place) => place.right)) - box.left,
+    box.width,
+  )
+  if (top !== 0 || left !== 0) frame.scrollBy({ top, left, behavior: 'smooth' })
 }
 
 const Tools = ({ fit }: { readonly fit: number }) => {
@@ -70,14 +87,25 @@ const Tools = ({ fit }: { readonly fit: number }) => {
           {each === 'full' ? 'Every detail' : 'Overview'}
         </button>
       ))}
-      <button type="button" class="icon" aria-label="Smaller" onClick={() => (zoom.value = scale / ZOOM_STEP)}>
-        −
+      <button
+        type="button"
+        class="icon"
+        aria-label="Smaller"
+        onClick={() => (zoom.value = scale / ZOOM_STEP)}
+      >
+        <Icon name="smaller" />
       </button>
-      <button type="button" class="icon" aria-label="Fit the width" aria-pressed={zoom.value === null} onClick={() => (zoom.value = null)}>
-        ⤢
+      <button
+        type="button"
+        class="icon"
+        aria-label="Fit the width"
+        aria-pressed={zoom.value === null}
+        onClick={() => (zoom.value = null)}
+      >
+        <Icon name="fit" />
       </button>
       <button type="button" class="icon" aria-label="Larger" onClick={() => (zoom.value = scale * ZOOM_STEP)}>
-        +
+        <Icon name="larger" />
       </button>
     </div>
   )
@@ -138,13 +166,19 @@ export const Chart = () => {
     }
   }, [light])
 
-  const fit = room / natural.width
+  const fit = Math.max(FIT_MIN, room / natural.width)
   const scale = zoom.value ?? fit
   const width = `${String(Math.floor(natural.width * scale))}px`
   return (
     <section class="chart-panel" aria-label="Statechart">
       <Tools fit={fit} />
-      <div class="chart-frame" ref={frame} tabIndex={0} role="region" aria-label="Drawing of the run chart; scrolls">
+      <div
+        class="chart-frame"
+        ref={frame}
+        tabIndex={0}
+        role="region"
+        aria-label="Drawing of the run chart; scrolls"
+      >
         <div class="chart-sheet" ref={sheet} style={{ width }} />
       </div>
     </section>

@@ -42,7 +42,10 @@ export const wayOf = (
   edges: readonly Edge[],
   { from, to, event }: { readonly from: string; readonly to: string; readonly event: string },
 ): readonly Edge[] => {
-  if (from === to) return edges.filter(({ source, target, event: own }) => target === '' && own === event && isWithin(from, source))
+  if (from === to)
+    return edges.filter(
+      ({ source, target, event: own }) => target === '' && own === event && isWithin(from, source),
+    )
   let frontier: { readonly at: string; readonly way: readonly Edge[]; readonly cost: number }[] = [
     { at: from, way: [], cost: 0 },
   ]
@@ -51,7 +54,11 @@ export const wayOf = (
     frontier = frontier.flatMap(({ at, way, cost }) =>
       edges
         .filter(({ source, target }) => target !== '' && isWithin(at, source))
-        .map((edge) => ({ at: edge.target, way: [...way, edge], cost: cost + costOf(edge, event, INTERNAL) + 2 })),
+        .map((edge) => ({
+          at: edge.target,
+          way: [...way, edge],
+          cost: cost + costOf(edge, event, INTERNAL) + 2,
+        })),
     )
     for (const each of frontier)
       if (isWithin(to, each.at) && (best === null || each.cost < best.cost)) best = each

@@ -12,7 +12,8 @@ export const sorting = signal<{ readonly key: SortKey; readonly isDown: boolean 
   isDown: true,
 })
 
-export type SortKey = 'headline' | 'runId' | 'createdAt' | 'lastProgressAt' | 'attempt' | 'containment' | 'task'
+export type SortKey =
+  'headline' | 'runId' | 'createdAt' | 'lastProgressAt' | 'attempt' | 'containment' | 'task'
 export type Filter = 'all' | 'live' | 'look' | 'over'
 
 export const FILTERS: readonly { readonly id: Filter; readonly title: string; readonly says: string }[] = [
@@ -65,7 +66,10 @@ export const counts = computed((): Readonly<Record<Filter, number>> => {
 
 export const shownRows = computed((): readonly FleetRow[] => {
   void version.value
-  const words = search.value.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  const words = search.value
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
   const { key, isDown } = sorting.value
   const shown = [...rows.values()].filter((row) => {
     if (!isIn(row, filter.value)) return false

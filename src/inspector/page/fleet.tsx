@@ -58,7 +58,12 @@ const Row = ({ row, index }: { readonly row: FleetRow; readonly index: number })
   const isSelected = selectedRun.value === row.runId
   const over = row.settledAt
   return (
-    <div class={isSelected ? 'fleet-row on' : 'fleet-row'} role="row" aria-rowindex={index + 2} data-run={row.runId}>
+    <div
+      class={isSelected ? 'fleet-row on' : 'fleet-row'}
+      role="row"
+      aria-rowindex={index + 2}
+      data-run={row.runId}
+    >
       <div class="c-state" role="cell">
         <span class={`badge tone-${toneOf(row.headline)}`}>{row.headline}</span>
       </div>
@@ -68,7 +73,11 @@ const Row = ({ row, index }: { readonly row: FleetRow; readonly index: number })
         </a>
         <span class="quiet">{row.program}</span>
       </div>
-      <div class="c-age" role="cell" title={over === null ? undefined : `it took ${age(over - row.createdAt)}`}>
+      <div
+        class="c-age"
+        role="cell"
+        title={over === null ? undefined : `it took ${age(over - row.createdAt)}`}
+      >
         {age(now - row.createdAt)}
       </div>
       <div class="c-quiet" role="cell">
@@ -160,7 +169,13 @@ export const Fleet = () => {
         />
         <Filters />
       </div>
-      <div class="fleet-table" role="table" aria-label="Runs" aria-rowcount={rows.length + 1} onKeyDown={walk}>
+      <div
+        class="fleet-table"
+        role="table"
+        aria-label="Runs"
+        aria-rowcount={rows.length + 1}
+        onKeyDown={walk}
+      >
         <div role="rowgroup">
           <Header />
         </div>

@@ -19,7 +19,8 @@ export const duration = (ms: number): string => {
 }
 
 /** In whole seconds: what is shown in a column that moves every second. */
-export const age = (ms: number): string => (ms < SECOND ? '0 s' : ms < MINUTE ? `${String(Math.floor(ms / SECOND))} s` : duration(ms))
+export const age = (ms: number): string =>
+  ms < SECOND ? '0 s' : ms < MINUTE ? `${String(Math.floor(ms / SECOND))} s` : duration(ms)
 
 /** Of a timer: tenths while it matters. */
 export const countdown = (ms: number): string =>

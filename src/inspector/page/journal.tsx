@@ -10,7 +10,10 @@ const REGIONS = ['work', 'process', 'delivery'] as const
 
 const last = (path: string): string => path.split('.').at(-1) ?? path
 
-const movesOf = ({ from, to }: TransitionRecord): readonly { region: keyof RegionStates; from: string; to: string }[] =>
+const movesOf = ({
+  from,
+  to,
+}: TransitionRecord): readonly { region: keyof RegionStates; from: string; to: string }[] =>
   REGIONS.filter((region) => from?.[region] !== to[region]).map((region) => ({
     region,
     from: last(from?.[region] ?? ''),
@@ -23,7 +26,9 @@ const detailOf = ({ detail }: TransitionRecord): string => {
   const { exitCode, signal, error, message, by, reason } = detail as Readonly<Record<string, unknown>>
   return [
     ...(typeof exitCode === 'number' ? [`code ${String(exitCode)}`] : []),
-    ...[signal, error, message, reason].filter((text): text is string => typeof text === 'string' && text !== ''),
+    ...[signal, error, message, reason].filter(
+      (text): text is string => typeof text === 'string' && text !== '',
+    ),
     ...(typeof by === 'string' ? [`by ${by}`] : []),
   ].join(' · ')
 }
@@ -31,14 +36,26 @@ const detailOf = ({ detail }: TransitionRecord): string => {
 const Effects = ({ effects }: Pick<TransitionRecord, 'effects'>) => (
   <span class="effects">
     {effects.map(({ kind, doneAt }, index) => (
-      <span key={index} class={doneAt === null ? 'effect open' : 'effect'} title={doneAt === null ? 'called for, not done yet' : 'done'}>
+      <span
+        key={index}
+        class={doneAt === null ? 'effect open' : 'effect'}
+        title={doneAt === null ? 'called for, not done yet' : 'done'}
+      >
         {kind}
       </span>
     ))}
   </span>
 )
 
-const Row = ({ row, index, begunAt }: { readonly row: TransitionRecord; readonly index: number; readonly begunAt: number }) => {
+const Row = ({
+  row,
+  index,
+  begunAt,
+}: {
+  readonly row: TransitionRecord
+  readonly index: number
+  readonly begunAt: number
+}) => {
   const isShown = shownIndex.value === index
   const moves = movesOf(row)
   const detail = detailOf(row)
@@ -64,7 +81,7 @@ const Row = ({ row, index, begunAt }: { readonly row: TransitionRecord; readonly
       <span class="journal-line">
         {moves.map(({ region, from, to }) => (
           <span key={region} class="move">
-            <i>{region}</i> {from === '' ? null : `${from} → `}
+            <i>{region}</i> {from === '' ? null : moves.length > 1 ? '→ ' : `${from} → `}
             <b class={`ink-${toneOf(to)}`}>{to}</b>
           </span>
         ))}
@@ -81,9 +98,21 @@ export const Journal = () => {
   return (
     <section class="panel journal" aria-label="Journal">
       <h2>
-        Journal <small>{isCut ? `the last ${String(rows.length)} of` : ''} {rows.length === 0 ? '' : `${String((rows.at(-1)?.rev ?? 0) + 1)} transitions`}</small>
+        Journal{' '}
+        <small>
+          {isCut ? `the last ${String(rows.length)} of` : ''}{' '}
+          {rows.length === 0 ? '' : `${String((rows.at(-1)?.rev ?? 0) + 1)} transitions`}
+        </small>
       </h2>
-      <Virtual items={rows} rowHeight={ROW_HEIGHT} keyOf={(row) => row.rev} current={shownIndex.value} class="journal-rows" role="group" label="Transitions">
+      <Virtual
+        items={rows}
+        rowHeight={ROW_HEIGHT}
+        keyOf={(row) => row.rev}
+        current={shownIndex.value}
+        class="journal-rows"
+        role="group"
+        label="Transitions"
+      >
         {(row, index) => <Row row={row} index={index} begunAt={begunAt} />}
       </Virtual>
     </section>

@@ -9,7 +9,8 @@ const NEAR_END_PX = 40
 
 /** Colours and movements of a terminal mean nothing here. */
 // eslint-disable-next-line no-control-regex
-const CONTROL = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])|[\u0000-\u0008\u000b-\u001f\u007f]/g
+const CONTROL =
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])|[\u0000-\u0008\u000b-\u001f\u007f]/g
 
 const append = (frame: HTMLElement, kind: string, text: string): void => {
   const last = frame.lastElementChild
@@ -53,8 +54,7 @@ export const Log = ({ runId }: { readonly runId: string }) => {
       const element = frame.current
       if (element === null) return
       const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - NEAR_END_PX
-      if (update.kind === 'text')
-        for (const { stream, text } of update.pieces) append(element, stream, text)
+      if (update.kind === 'text') for (const { stream, text } of update.pieces) append(element, stream, text)
       if (update.kind === 'gap') append(element, 'gap', '\n— earlier output is missing here —\n')
       trim(element)
       if (isAtEnd) element.scrollTop = element.scrollHeight

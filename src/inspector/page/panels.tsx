@@ -16,11 +16,15 @@ const STATES: Readonly<Record<string, string>> = {
 }
 
 /** Parents before their children, with how deep each stands. */
-const asTree = (all: readonly RunProcess[]): readonly { readonly one: RunProcess; readonly depth: number }[] => {
+const asTree = (
+  all: readonly RunProcess[],
+): readonly { readonly one: RunProcess; readonly depth: number }[] => {
   const pids = new Set(all.map(({ pid }) => pid))
   const below = (parent: number | null, depth: number): { one: RunProcess; depth: number }[] =>
     all
-      .filter(({ parentPid }) => (parent === null ? parentPid === null || !pids.has(parentPid) : parentPid === parent))
+      .filter(({ parentPid }) =>
+        parent === null ? parentPid === null || !pids.has(parentPid) : parentPid === parent,
+      )
       .flatMap((one) => [{ one, depth }, ...below(one.pid, depth + 1)])
   return below(null, 0)
 }
@@ -37,22 +41,30 @@ export const Processes = () => {
           <th scope="col">Process</th>
           <th scope="col">PID</th>
           <th scope="col">State</th>
-          <th scope="col" class="number">CPU</th>
-          <th scope="col" class="number">Memory</th>
+          <th scope="col" class="number">
+            CPU
+          </th>
+          <th scope="col" class="number">
+            Memory
+          </th>
         </tr>
       </thead>
       <tbody>
         {asTree(seen.processes).map(({ one, depth }) => (
           <tr key={one.pid}>
             <td>
-              <span class="branch" aria-hidden="true">{depth === 0 ? '' : `${'  '.repeat(depth - 1)}└ `}</span>
+              <span class="branch" aria-hidden="true">
+                {depth === 0 ? '' : `${'  '.repeat(depth - 1)}└ `}
+              </span>
               {one.name}
             </td>
             <td>{one.pid}</td>
             <td title={STATES[one.state]}>
               <span class={`proc-state proc-${one.state}`}>{one.state}</span> {STATES[one.state] ?? ''}
             </td>
-            <td class="number">{seen.cpu.has(one.pid) ? `${(seen.cpu.get(one.pid) ?? 0).toFixed(0)} %` : '–'}</td>
+            <td class="number">
+              {seen.cpu.has(one.pid) ? `${(seen.cpu.get(one.pid) ?? 0).toFixed(0)} %` : '–'}
+            </td>
             <td class="number">{one.rssBytes === null ? '–' : bytes(one.rssBytes)}</td>
           </tr>
         ))}
@@ -90,7 +102,8 @@ export const Attempts = () => {
                 <span class="ink-stopping">not proven</span>
               ) : (
                 <>
-                  <b class="ink-good">{one.evidence}</b> after {duration(one.confirmedAt - (one.launchedAt ?? one.confirmedAt))}
+                  <b class="ink-good">{one.evidence}</b> after{' '}
+                  {duration(one.confirmedAt - (one.launchedAt ?? one.confirmedAt))}
                 </>
               )}
             </td>
@@ -106,7 +119,9 @@ type Order = RunHistory['orders'][number]
 /** What the receipt says of this run. */
 export const Answer = ({ order: { line } }: { readonly order: Order }) => (
   <>
-    <span class={`badge tone-${line.status === 'requested' ? 'stopping' : toneOf(line.status)}`}>{line.status}</span>{' '}
+    <span class={`badge tone-${line.status === 'requested' ? 'stopping' : toneOf(line.status)}`}>
+      {line.status}
+    </span>{' '}
     {line.evidence === undefined ? null : `by ${line.evidence.map(({ kind }) => kind).join(', ')}`}
     {line.confirmedAt === undefined ? null : ` in ${duration(line.confirmedAt - line.requestedAt)}`}
     {(line.survivors ?? []).length === 0
@@ -144,7 +159,10 @@ export const Notices = () => {
   return (
     <ul class="cards">
       {[...notices].reverse().map((notice) => (
-        <li key={`${String(notice.at)} ${notice.kind}`} class={notice.withdrawnAt === undefined ? 'card' : 'card withdrawn'}>
+        <li
+          key={`${String(notice.at)} ${notice.kind}`}
+          class={notice.withdrawnAt === undefined ? 'card' : 'card withdrawn'}
+        >
           <p>
             <b>{notice.kind}</b> turn {notice.generation}
             {notice.withdrawnAt === undefined ? null : ' · withdrawn'}

@@ -48,7 +48,11 @@ export const Regions = () => {
       {REGIONS.map((region) => {
         const hasMoved = row.from !== null && row.from[region] !== row.to[region]
         return (
-          <div key={region} class={`region tone-${toneOf(row.to[region])} ${hasMoved ? 'moved' : ''}`} title={QUESTIONS[region]}>
+          <div
+            key={region}
+            class={`region tone-${toneOf(row.to[region])} ${hasMoved ? 'moved' : ''}`}
+            title={QUESTIONS[region]}
+          >
             <span class="region-name">{region}</span>
             <span class="region-state">{statePath(row.to[region])}</span>
           </div>

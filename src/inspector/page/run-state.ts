@@ -12,7 +12,9 @@ export const journal = signal<readonly TransitionRecord[]>([])
 /** The revision that is shown; null: whatever is the last. */
 export const shownRev = signal<number | null>(null)
 export const isPlaying = signal(false)
-export const processes = signal<(ProcessesUpdate & { readonly cpu: ReadonlyMap<number, number> }) | null>(null)
+export const processes = signal<(ProcessesUpdate & { readonly cpu: ReadonlyMap<number, number> }) | null>(
+  null,
+)
 
 export const isLive = computed(() => shownRev.value === null)
 
@@ -34,7 +36,10 @@ export const show = (index: number | null): void => {
   shownRev.value = index === null ? null : (rows[Math.max(0, Math.min(index, rows.length - 1))]?.rev ?? null)
 }
 
-const merge = (known: readonly TransitionRecord[], fresh: readonly TransitionRecord[]): TransitionRecord[] => {
+const merge = (
+  known: readonly TransitionRecord[],
+  fresh: readonly TransitionRecord[],
+): TransitionRecord[] => {
   const first = fresh[0]?.rev
   if (first === undefined) return [...known]
   return [...known.filter(({ rev }) => rev < first), ...fresh].slice(-JOURNAL_MAX)

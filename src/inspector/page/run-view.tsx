@@ -6,6 +6,7 @@ import { Acts } from './acts.js'
 import { Chart } from './chart.js'
 import { seconds } from './clock.js'
 import { age, duration } from './format.js'
+import { Icon } from './icon.js'
 import { Journal } from './journal.js'
 import { Log } from './log.js'
 import { Attempts, Notices, Orders, Processes } from './panels.js'
@@ -119,7 +120,7 @@ export const RunView = ({ runId }: { readonly runId: string }) => {
     >
       <header class="run-head">
         <a class="back" href="#/" aria-label="Back to the fleet" title="Esc">
-          ←
+          <Icon name="left" />
         </a>
         <h1>{runId}</h1>
         {headline === null ? null : (

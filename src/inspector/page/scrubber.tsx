@@ -1,6 +1,7 @@
 /** Goes through the journal: back to `accepted`, forth to now, by hand or as it happened. */
 import { useEffect } from 'preact/hooks'
 import { duration, eventName } from './format.js'
+import { Icon } from './icon.js'
 import { isLive, isPlaying, journal, show, shown, shownIndex } from './run-state.js'
 
 /** A replay keeps the pace of what happened, but waits for nobody. */
@@ -58,17 +59,24 @@ export const Scrubber = () => {
   const words = row === null ? '' : `revision ${String(row.rev)}, ${eventName(row.event)}`
   return (
     <div class="scrubber" role="group" aria-label="Replay">
-      <button type="button" class="icon" aria-label="To the beginning" title="Home" onClick={() => step(-rows.length)}>
-        ⏮
+      <button
+        type="button"
+        class="icon"
+        aria-label="To the beginning"
+        title="Home"
+        onClick={() => step(-rows.length)}
+      >
+        <Icon name="first" />
       </button>
       <button type="button" class="icon" aria-label="One back" title="←" onClick={() => step(-1)}>
-        ◀
+        <Icon name="back" />
       </button>
-      <button type="button" class="icon play" aria-label={isPlaying.value ? 'Stop the replay' : 'Replay'} title="Space" onClick={play}>
-        {isPlaying.value ? '❚❚' : '▶'}
+      <button type="button" class="play" title="Space" onClick={play}>
+        <Icon name={isPlaying.value ? 'stop' : 'play'} />
+        {isPlaying.value ? 'Stop' : 'Replay'}
       </button>
       <button type="button" class="icon" aria-label="One forth" title="→" onClick={() => step(1)}>
-        ▶▏
+        <Icon name="forth" />
       </button>
       <input
         type="range"

@@ -17,7 +17,12 @@ export const Spark = ({ pulse }: { readonly pulse: readonly number[] }) => {
     .join('')
   const beats = pulse.reduce((sum, count) => sum + count, 0)
   return (
-    <svg class="spark" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={`${String(beats)} signs of progress lately`}>
+    <svg
+      class="spark"
+      viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`}
+      role="img"
+      aria-label={`${String(beats)} signs of progress lately`}
+    >
       <path class="spark-ground" d={`M0 ${String(HEIGHT - 0.5)}h${String(WIDTH)}`} />
       <path class="spark-bars" d={path} />
     </svg>

@@ -51,7 +51,11 @@ export const Virtual = <T,>(props: VirtualProps<T>) => {
   const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN)
   return (
     <div ref={frame} class={`virtual ${props.class}`} role={role} aria-label={label} tabIndex={-1}>
-      <div class="virtual-all" role="presentation" style={{ height: `${String(items.length * rowHeight)}px` }}>
+      <div
+        class="virtual-all"
+        role="presentation"
+        style={{ height: `${String(items.length * rowHeight)}px` }}
+      >
         {items.slice(first, last).map((item, offset) => (
           <div
             key={keyOf(item)}
