@@ -4,8 +4,8 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { RunwardenError } from '../index.js'
 
-/** Beside this file in the package. */
-const PAGE = fileURLToPath(new URL('./page/', import.meta.url))
+/** Built: also for who runs this file from its source. */
+const PAGE = fileURLToPath(new URL('../../dist/inspector/page/', import.meta.url))
 const CHARTS = fileURLToPath(new URL('../../statecharts/', import.meta.url))
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -35,7 +35,7 @@ const confirm = async (runId: string, act: Act, reason: string): Promise<void> =
   pending.value = { act, runId, sentAt: serverNow(), answer: null }
   goLive()
   const answer = await sendAct({ run: runId, act, reason })
-  const { value: now } = pending
+  const now = pending.peek()
   // The dialog may be closed by now, or about another act.
   if (now?.runId === runId && now.act === act) pending.value = { ...now, answer }
 }

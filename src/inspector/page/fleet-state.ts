@@ -23,9 +23,8 @@ export const FILTERS: readonly { readonly id: Filter; readonly title: string; re
   { id: 'over', title: 'Over', says: 'settled, and nothing of them is left' },
 ]
 
-const rows = new Map<string, FleetRow>()
-/** Counts the updates: the map itself is changed in place. */
-const version = signal(0)
+/** The map is changed in place; a new holder tells that it was. */
+const fleet = signal({ rows: new Map<string, FleetRow>() })
 export const hasFleet = signal(false)
 
 const isOver = ({ settledAt, process }: FleetRow): boolean => settledAt !== null && process === 'confirmed'
@@ -58,20 +57,18 @@ const compare = (one: FleetRow, other: FleetRow, key: SortKey): number => {
 }
 
 export const counts = computed((): Readonly<Record<Filter, number>> => {
-  void version.value
   const count = { all: 0, live: 0, look: 0, over: 0 }
-  for (const row of rows.values()) for (const { id } of FILTERS) if (isIn(row, id)) count[id] += 1
+  for (const row of fleet.value.rows.values()) for (const { id } of FILTERS) if (isIn(row, id)) count[id] += 1
   return count
 })
 
 export const shownRows = computed((): readonly FleetRow[] => {
-  void version.value
   const words = search.value
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== '')
   const { key, isDown } = sorting.value
-  const shown = [...rows.values()].filter((row) => {
+  const shown = [...fleet.value.rows.values()].filter((row) => {
     if (!isIn(row, filter.value)) return false
     if (words.length === 0) return true
     const text = textOf(row)
@@ -81,18 +78,14 @@ export const shownRows = computed((): readonly FleetRow[] => {
   return shown.sort((one, other) => sign * compare(one, other, key))
 })
 
-export const rowOf = (runId: string): FleetRow | undefined => {
-  void version.value
-  return rows.get(runId)
-}
-
 const take = ({ now, isWhole, rows: changed, gone }: FleetUpdate): void => {
   learnTime(now)
+  const { rows } = fleet.peek()
   if (isWhole) rows.clear()
   for (const row of changed) rows.set(row.runId, row)
   for (const runId of gone) rows.delete(runId)
   hasFleet.value = true
-  version.value += 1
+  fleet.value = { rows }
 }
 
 export const followFleet = (): (() => void) =>

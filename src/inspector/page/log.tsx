@@ -8,8 +8,8 @@ const CHARS_MAX = 200_000
 const NEAR_END_PX = 40
 
 /** Colours and movements of a terminal mean nothing here. */
-// eslint-disable-next-line no-control-regex
 const CONTROL =
+  // eslint-disable-next-line no-control-regex -- the control characters are what this looks for
   /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])|[\u0000-\u0008\u000b-\u001f\u007f]/g
 
 const append = (frame: HTMLElement, kind: string, text: string): void => {

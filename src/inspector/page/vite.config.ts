@@ -12,7 +12,7 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: false,
     cssCodeSplit: false,
-    rollupOptions: {
+    rolldownOptions: {
       external: ['./chart.css'],
       output: { entryFileNames: 'page.js', assetFileNames: 'page[extname]' },
     },
