@@ -44,7 +44,12 @@ describe('a page of one run', () => {
 
   test.for(PATHS)('V1: /%s gives nothing to a name that is not its own', async (path) => {
     const { address } = await open()
-    for (const host of ['evil.example', 'evil.example:80', '127.0.0.1.evil.example', 'localhost.evil.example']) {
+    for (const host of [
+      'evil.example',
+      'evil.example:80',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+    ]) {
       const answer = await ask(`${address}${path}`, { headers: { host } })
       expect([answer.status, answer.body]).toEqual([403, ''])
     }

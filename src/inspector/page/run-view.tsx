@@ -1,6 +1,6 @@
 /** One run: its chart, its journal, and what is known besides. */
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Outcome } from '../../index.js'
 import { Acts } from './acts.js'
 import { Chart } from './chart.js'
@@ -104,11 +104,18 @@ const Facts = () => {
 const TEXT_FIELDS = 'input, textarea, select, [role=tablist], button'
 
 export const RunView = ({ runId }: { readonly runId: string }) => {
-  useEffect(() => followRun(runId), [runId])
+  const section = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // The keys of the replay are heard from here on.
+    section.current?.focus({ preventScroll: true })
+    return followRun(runId)
+  }, [runId])
   const headline = run.value?.run.headline ?? null
   return (
     <section
       class="run"
+      ref={section}
+      tabIndex={-1}
       aria-label={`Run ${runId}`}
       onKeyDown={(event) => {
         const isTyping = event.target instanceof Element && event.target.matches(TEXT_FIELDS)
