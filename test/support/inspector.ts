@@ -70,8 +70,13 @@ export interface OpenedPage {
 /** The page in Chromium, closed after the test. */
 export async function openPage(
   address: string,
-  { size = { width: 1440, height: 900 } }: { readonly size?: { width: number; height: number } } = {},
+  options: {
+    readonly size?: { readonly width: number; readonly height: number }
+    /** False for what runs long: nothing of the traffic is kept. */
+    readonly keepsTraffic?: boolean
+  } = {},
 ): Promise<OpenedPage> {
+  const { size = { width: 1440, height: 900 }, keepsTraffic = true } = options
   if (chromium === null) throw new Error('no chromium')
   const browser = await openBrowser(chromium)
   onTestFinished(() => browser.close(), 60_000)
@@ -86,7 +91,9 @@ export async function openPage(
   // What streams bring is not shown as a body: the devtools protocol tells it.
   const devtools = await browser.context.newCDPSession(page)
   await devtools.send('Network.enable')
-  devtools.on('Network.eventSourceMessageReceived', ({ data }) => bodies.push(data))
+  devtools.on('Network.eventSourceMessageReceived', ({ data }) => {
+    if (keepsTraffic) bodies.push(data)
+  })
   page.on('response', (response) => {
     if (response.headers()['content-type']?.startsWith('text/event-stream') === true) return
     response.text().then(
