@@ -116,7 +116,7 @@ export interface HistoryQuery {
 export interface LogOptions {
   /** Wait for more until the run is confirmed gone. Default false. */
   readonly follow?: boolean
-  /** Begin so many bytes before the end of what is there, at a piece's boundary. Default: at the beginning. */
+  /** Begin with the piece that lies so many bytes before the end of what is there. Default: at the beginning. */
   readonly tailBytes?: number
 }
 

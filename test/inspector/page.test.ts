@@ -19,9 +19,9 @@ const heldLadder = { termGraceMs: 60_000, killGraceMs: 5_000 }
 
 /** Names of the innermost states that are lit. */
 const litStates = (page: Page): Promise<string[]> =>
-  page
-    .locator('.chart .state.lit:not(.compound)')
-    .evaluateAll((states) => states.map((state) => state.getAttribute('data-state') ?? ''))
+  page.evaluate<string[]>(
+    `[...document.querySelectorAll('.chart .state.lit:not(.compound)')].map((state) => state.dataset.state)`,
+  )
 
 const untilLit = (page: Page, ...states: readonly string[]): Promise<unknown> =>
   waitFor(async () => JSON.stringify((await litStates(page)).sort()) === JSON.stringify([...states].sort()), {
@@ -193,17 +193,9 @@ describe.skipIf(chromium === null)('the page', () => {
     const faultsOf = async (): Promise<unknown> => {
       // By the debugger: the page itself lets no script in.
       await page.evaluate(axe)
-      return page.evaluate(async () => {
-        const { axe: tool } = globalThis as unknown as {
-          axe: {
-            run: () => Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>
-          }
-        }
-        const { violations } = await tool.run()
-        return violations
-          .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-          .map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(({ html }) => html.slice(0, 160))])
-      })
+      return page.evaluate(`axe.run().then(({ violations }) => violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(({ html }) => html.slice(0, 160))]))`)
     }
     await page.locator('[data-run=past]').waitFor()
     expect(await faultsOf()).toEqual([])

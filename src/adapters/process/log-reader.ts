@@ -66,7 +66,7 @@ async function* readSegment(folder: string, position: Position): AsyncGenerator<
   }
 }
 
-/** Where the last `tailBytes` of a log begin, at the boundary of a piece; null: at its beginning. */
+/** Where the piece begins that holds the first of the last `tailBytes` of a log; null: at the log's beginning. */
 const tailOf = (folder: string, tailBytes: number): Position | null => {
   let left = tailBytes
   for (const segment of segmentsOf(folder).reverse()) {
@@ -79,7 +79,8 @@ const tailOf = (folder: string, tailBytes: number): Position | null => {
     }
     for (const entry of newEntries(folder, position)) {
       const [, letter, length = '0'] = entry.split(' ')
-      if (entry === LOG_END || total - position.offsets.stdout - position.offsets.stderr <= left) break
+      const rest = total - position.offsets.stdout - position.offsets.stderr - Number(length)
+      if (entry === LOG_END || rest < left) break
       position.entries += 1
       position.offsets[letter === 'e' ? 'stderr' : 'stdout'] += Number(length)
     }
