@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 const hints = JSON.parse(readFileSync(new URL('./hints.json', import.meta.url), 'utf8'))
 
 /** Boxes of an overview are smaller, and have hints of their own. @param {string} id @param {boolean} [isOverview] */
-export const hintKey = (id, isOverview) => (isOverview ? `${id}:overview` : id)
+const hintKey = (id, isOverview) => (isOverview ? `${id}:overview` : id)
 
 /** @param {string} id @param {boolean} [isOverview] @returns {import('./elk.js').Hints} */
 export const hintsFor = (id, isOverview) => hints[hintKey(id, isOverview)] ?? {}

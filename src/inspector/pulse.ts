@@ -1,7 +1,7 @@
 /** How often a run showed progress lately: a ring of counts, one an interval. */
 
 export const PULSE_MS = 5_000
-export const PULSE_INTERVALS = 24
+const PULSE_INTERVALS = 24
 /** More than that in one interval looks the same. */
 const COUNT_MAX = 99
 

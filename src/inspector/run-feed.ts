@@ -8,7 +8,7 @@ import type { RunHistory } from '../index.js'
 import type { Source } from './source.js'
 import type { ProcessesUpdate, RunUpdate } from './wire.js'
 
-export const JOURNAL_MAX = 2_000
+const JOURNAL_MAX = 2_000
 const LOOK_MS = 100
 /** Effects are marked as done, and lines answered, without a transition. */
 const SURE_LOOK_MS = 1_000

@@ -1,7 +1,6 @@
 /** The page in a real browser, over real runs. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { describe, expect, test, vi } from 'vitest'
 import { openRecords } from '../../src/index.js'
@@ -189,10 +188,9 @@ describe.skipIf(chromium === null)('the page', () => {
     const { address } = await serve(engine)
     const { page } = await openPage(address)
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
     const faultsOf = async (): Promise<unknown> => {
       // By the debugger: the page itself lets no script in.
-      await page.evaluate(axe)
+      await page.evaluate(axe.source)
       return page.evaluate(`axe.run().then(({ violations }) => violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(({ html }) => html.slice(0, 160))]))`)

@@ -6,7 +6,7 @@ import type { ActAnswer, ActRequest } from '../wire.js'
 export const trouble = signal<string | null>(null)
 
 /** The server's clock less ours, in ms. */
-export const clockSkewMs = signal(0)
+const clockSkewMs = signal(0)
 
 export const serverNow = (): number => Date.now() + clockSkewMs.peek()
 

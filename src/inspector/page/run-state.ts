@@ -1,7 +1,7 @@
 /** The run that is looked at: its journal, and the row of it that is shown. */
 import { batch, computed, signal } from '@preact/signals'
 import type { ProcessesUpdate, RunUpdate } from '../wire.js'
-import type { RegionStates, TransitionRecord } from '../../index.js'
+import type { TransitionRecord } from '../../index.js'
 import { learnTime, listenTo } from './net.js'
 
 /** Of a run that never ends no more is kept. */
@@ -10,7 +10,7 @@ const JOURNAL_MAX = 4_000
 export const run = signal<RunUpdate | null>(null)
 export const journal = signal<readonly TransitionRecord[]>([])
 /** The revision that is shown; null: whatever is the last. */
-export const shownRev = signal<number | null>(null)
+const shownRev = signal<number | null>(null)
 export const isPlaying = signal(false)
 export const processes = signal<(ProcessesUpdate & { readonly cpu: ReadonlyMap<number, number> }) | null>(
   null,
@@ -27,8 +27,6 @@ export const shownIndex = computed(() => {
 })
 
 export const shown = computed((): TransitionRecord | null => journal.value[shownIndex.value] ?? null)
-
-export const shownStates = computed((): RegionStates | null => shown.value?.to ?? null)
 
 /** Shows a row of the journal; beyond the last one, or null, goes on live. */
 export const show = (index: number | null): void => {

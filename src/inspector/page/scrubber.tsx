@@ -24,7 +24,7 @@ const play = (): void => {
   isPlaying.value = true
 }
 
-export const step = (by: number): void => {
+const step = (by: number): void => {
   isPlaying.value = false
   show(shownIndex.peek() + by)
 }
