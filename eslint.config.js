@@ -117,7 +117,6 @@ const layerRules = defineConfig(
 /** Files that tools load by their default export. */
 const loadedByDefaultExport = [
   '*.config.{js,ts}',
-  'src/inspector/page/vite.config.ts',
   'test/support/*-reporter.ts',
   'test/support/*.global-setup.ts',
 ]

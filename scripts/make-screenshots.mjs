@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * Takes pictures of the inspector, over a fleet made for it: `npm run screenshots`. Where they go: the first argument, or docs/images.
+ * Takes pictures of the inspector, over a fleet made for it: `npm run screenshots` those of the docs, into docs/images; with a folder as its
+ * argument all of them, into that one.
  */
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -9,6 +10,8 @@ import { findChromium, openBrowser } from './screenshots/browser.mjs'
 import { openFleet } from './screenshots/fleet.mjs'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../docs/images'))
+const OF_DOCS = ['fleet', 'run']
+
 const executable = findChromium()
 if (executable === null) throw new Error('no Chromium; the variable CHROMIUM may name one')
 mkdirSync(folder, { recursive: true })
@@ -20,12 +23,15 @@ const browser = await openBrowser(executable)
 try {
   const page = await browser.context.newPage()
   /** @param {string} name */
-  const take = (name) => page.screenshot({ path: join(folder, `inspector-${name}.png`) })
+  const take = async (name) => {
+    if (process.argv[2] === undefined && !OF_DOCS.includes(name)) return
+    await page.screenshot({ path: join(folder, `inspector-${name}.png`) })
+  }
   await page.emulateMedia({ colorScheme: 'light' })
   await page.goto(address)
   await page.getByRole('link', { name: 'reindex' }).waitFor()
   // Progress needs a little time to be seen.
-  await page.waitForTimeout(6_000)
+  await page.waitForTimeout(25_000)
   await take('fleet')
 
   await page.getByRole('link', { name: 'reindex' }).click()

@@ -216,12 +216,6 @@ export interface RunFilter {
   readonly limit?: number
 }
 
-/** Which part of a journal: of a long one the last rows alone. */
-export interface JournalFilter {
-  readonly afterRev?: number
-  readonly limit?: number
-}
-
 /** A line of a filed order, as its run's owner sees it. */
 export interface FiledLine {
   readonly orderId: string
@@ -249,7 +243,12 @@ export interface StorePort {
   loadRun(runId: string): Promise<StoredRun | null>
   listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
-  transitionsOf(kind: ActorKind, actor: string, filter?: JournalFilter): Promise<readonly StoredTransition[]>
+  /** Of a long journal the last rows alone. */
+  transitionsOf(
+    kind: ActorKind,
+    actor: string,
+    part?: { afterRev?: number; limit?: number },
+  ): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
   /** What a settled run has to deliver. */
   resultOf(runId: string): Promise<ResultRow | null>

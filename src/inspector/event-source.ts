@@ -4,6 +4,7 @@
  * Owns: the client's buffer. Invariants: INV-11 (a client that does not read is dropped when its buffer is full; its browser comes again
  *   and is told everything anew).
  */
+import { RunwardenError } from '../index.js'
 
 /** What waits for one client: more than the largest first message, and little for a server. */
 const BUFFER_MAX_BYTES = 8 * 1024 * 1024
@@ -64,7 +65,7 @@ export class EventClient {
     controller.enqueue(encoder.encode(text))
     // INV-11: the buffer is full.
     if ((controller.desiredSize ?? 0) > 0) return
-    controller.error(new Error('the client reads too slowly'))
+    controller.error(new RunwardenError('refused', 'the client reads too slowly'))
     this.#end()
   }
 

@@ -1,15 +1,17 @@
 /** A thousand runs, two hundred of which change every second: the page neither stutters nor grows. */
 import { join } from 'node:path'
 import type { CDPSession } from 'playwright-core'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import type { StorePort } from '../../src/actors/store.ports.js'
-import { chromium, openPage, serve } from '../support/inspector.js'
+import { NO_CHROMIUM, chromium, openPage, serve } from '../support/inspector.js'
 import { openMemoryStore } from '../support/troubled-store.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 import { runWrite } from '../support/writes.js'
 
-if (chromium === null) console.log('skipped: no chromium')
+beforeEach(({ skip }) => {
+  if (chromium === null) skip(NO_CHROMIUM)
+})
 
 /** How long it changes. A whole look takes five minutes. */
 const SECONDS = Number(process.env['RUNWARDEN_INSPECT_SECONDS'] ?? 12)
@@ -86,7 +88,7 @@ async function traceTasks(devtools: CDPSession): Promise<() => Promise<number>> 
   }
 }
 
-describe.skipIf(chromium === null)('1 000 runs', () => {
+describe('1 000 runs', () => {
   test('V5: with 200 changing every second no task of the page takes over 100 ms, and its memory stays', async () => {
     const database = join(tempDir(), 'runs.db')
     const store = await openMemoryStore(database)

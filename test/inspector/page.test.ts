@@ -2,17 +2,19 @@
 import { join } from 'node:path'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
-import { describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import type { Engine } from '../../src/index.js'
 import { testDatabase } from '../support/database.js'
 import { openTestEngine, startFixture } from '../support/engine.js'
-import { chromium, openPage, serve } from '../support/inspector.js'
+import { NO_CHROMIUM, chromium, openPage, serve } from '../support/inspector.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-if (chromium === null) console.log('skipped: no chromium')
+beforeEach(({ skip }) => {
+  if (chromium === null) skip(NO_CHROMIUM)
+})
 
 const heldLadder = { termGraceMs: 60_000, killGraceMs: 5_000 }
 
@@ -39,7 +41,7 @@ const hold = async (engine: Engine, id: string, spec: object = {}) => {
   return started
 }
 
-describe.skipIf(chromium === null)('the page', () => {
+describe('the page', () => {
   test('V5: runs are seen to appear and to move', async () => {
     const engine = await openTestEngine()
     const { address } = await serve(engine)

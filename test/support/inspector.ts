@@ -9,6 +9,7 @@ import { createInspector } from '../../src/inspector.js'
 import type { Inspector, InspectorOptions } from '../../src/inspector.js'
 
 export const chromium = findChromium()
+export const NO_CHROMIUM = 'no chromium'
 
 export interface Served {
   readonly inspector: Inspector
@@ -77,7 +78,7 @@ export async function openPage(
   } = {},
 ): Promise<OpenedPage> {
   const { size = { width: 1440, height: 900 }, keepsTraffic = true } = options
-  if (chromium === null) throw new Error('no chromium')
+  if (chromium === null) throw new Error(NO_CHROMIUM)
   const browser = await openBrowser(chromium)
   onTestFinished(() => browser.close(), 60_000)
   const page = await browser.context.newPage()

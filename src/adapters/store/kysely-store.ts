@@ -16,7 +16,6 @@ import type {
   ExecutionRow,
   FiledHints,
   FiledLine,
-  JournalFilter,
   NoticeRow,
   ResultRow,
   RunFilter,
@@ -158,7 +157,7 @@ export class KyselyStore implements StorePort {
   async transitionsOf(
     kind: ActorKind,
     actor: string,
-    { afterRev = -1, limit }: JournalFilter = {},
+    { afterRev = -1, limit }: { afterRev?: number; limit?: number } = {},
   ): Promise<readonly StoredTransition[]> {
     let query = this.#db
       .selectFrom('runwarden_transition')

@@ -50,7 +50,7 @@ export const sendAct = async (request: ActRequest): Promise<ActAnswer> => {
       body: JSON.stringify(request),
     })
     if (response.headers.get('content-type') !== 'application/json')
-      throw new Error(`the server answered ${String(response.status)}`)
+      return { error: { code: 'not-answered', message: `the server answered ${String(response.status)}` } }
     return (await response.json()) as ActAnswer
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)

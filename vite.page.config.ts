@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vite'
 
 export default defineConfig({
-  root: fileURLToPath(new URL('.', import.meta.url)),
+  root: fileURLToPath(new URL('src/inspector/page', import.meta.url)),
   base: './',
   // The chart's stylesheet is cut out of the drawing by the server.
   build: {
-    outDir: fileURLToPath(new URL('../../../dist/inspector/page', import.meta.url)),
+    outDir: fileURLToPath(new URL('dist/inspector/page', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
     modulePreload: false,
