@@ -211,10 +211,11 @@ export interface RunFilter {
   readonly settledBefore?: number
   /** Runs that moved, or showed progress, at that time or later. */
   readonly changedSince?: number
-  /** The newest first; otherwise the oldest. */
   readonly newestFirst?: boolean
   readonly limit?: number
 }
+
+export type JournalPart = Readonly<{ afterRev?: number; limit?: number }>
 
 /** A line of a filed order, as its run's owner sees it. */
 export interface FiledLine {
@@ -243,12 +244,7 @@ export interface StorePort {
   loadRun(runId: string): Promise<StoredRun | null>
   listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
-  /** Of a long journal the last rows alone. */
-  transitionsOf(
-    kind: ActorKind,
-    actor: string,
-    part?: { afterRev?: number; limit?: number },
-  ): Promise<readonly StoredTransition[]>
+  transitionsOf(kind: ActorKind, actor: string, part?: JournalPart): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
   /** What a settled run has to deliver. */
   resultOf(runId: string): Promise<ResultRow | null>

@@ -16,6 +16,7 @@ import type {
   ExecutionRow,
   FiledHints,
   FiledLine,
+  JournalPart,
   NoticeRow,
   ResultRow,
   RunFilter,
@@ -157,7 +158,7 @@ export class KyselyStore implements StorePort {
   async transitionsOf(
     kind: ActorKind,
     actor: string,
-    { afterRev = -1, limit }: { afterRev?: number; limit?: number } = {},
+    { afterRev = -1, limit }: JournalPart = {},
   ): Promise<readonly StoredTransition[]> {
     let query = this.#db
       .selectFrom('runwarden_transition')
