@@ -18,12 +18,13 @@ mkdirSync(folder, { recursive: true })
 
 for (const { name, load } of charts) {
   const { machine, isInternal } = await load((path) => import(pathToFileURL(join(machines, path)).href))
-  const { definition, picture, files } = await generate(machine, isInternal)
+  const { definition, picture, overview, files } = await generate(machine, isInternal)
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
   const page = join(folder, `${name}.md`)
   if (existsSync(page)) writeFileSync(page, pageWith(readFileSync(page, 'utf8'), definition))
 
-  const faults = [...lacksIn(definition), ...overlapsIn(geometryOf(picture))]
+  const pictures = overview ? [picture, overview] : [picture]
+  const faults = [...lacksIn(definition), ...pictures.flatMap((each) => overlapsIn(geometryOf(each)))]
   console.log(`${name}: ${Math.round(picture.width)} × ${Math.round(picture.height)} px`)
   for (const fault of faults) console.error(`  ${fault}`)
   if (faults.length > 0) process.exitCode = 1

@@ -2,7 +2,7 @@
 /**
  * Looks for hints that make a column of a chart smaller and calmer, and writes them to hints.json. Run by hand after a
  * change to a machine: node scripts/generate-statecharts.tune.mjs <box id> <seconds> [<widest px>] [<seed>], for example
- * `run.process 600 620`. It goes on from the hints that are there; without any, a chart is right and only larger.
+ * `run.process 600 620`, or `run.process:overview 600 520` for the overview. It goes on from the hints that are there; without any, a chart is right and only larger.
  *
  * Owns: the search (simulated annealing over labels' homes and layering strategies) and what counts as better.
  */
@@ -14,6 +14,7 @@ import { drawingOf } from './statecharts/drawing.js'
 import { homesOf, keyOf, placeColumn } from './statecharts/elk.js'
 import { crossingsIn, geometryOf, overlapsIn } from './statecharts/geometry.js'
 import { placeHeads } from './statecharts/heads.js'
+import { overviewOf } from './statecharts/overview.js'
 
 /**
  * @typedef {import('./statecharts/elk.js').Hints} Hints
@@ -83,10 +84,12 @@ function pathsWithin(top) {
   return paths
 }
 
-const [boxId = '', seconds = '60', width = '600', seed = '1'] = process.argv.slice(2)
+const [key = '', seconds = '60', width = '600', seed = '1'] = process.argv.slice(2)
+const [boxId = '', view] = key.split(':')
 const chart = chartNamed(boxId.split('.')[0] ?? '') ?? charts[0]
 const { machine, isInternal } = await chart.load((path) => import(`../dist/machines/${path}`))
-const drawing = drawingOf(definitionOf(machine, isInternal))
+const whole = drawingOf(definitionOf(machine, isInternal))
+const drawing = view === 'overview' ? overviewOf(whole) : whole
 const isRegion = drawing.root.kind === 'parallel'
 const top = (isRegion ? drawing.root.boxes : [drawing.root]).find(({ id }) => id === boxId)
 if (!top) throw new RangeError(`No column ${boxId}`)
@@ -122,7 +125,7 @@ const judge = (hints) =>
     () => ({ hints, penalty: Infinity, part: null }),
   )
 
-let current = await judge(readHints()[boxId] ?? {})
+let current = await judge(readHints()[key] ?? {})
 let best = current
 const begin = performance.now()
 const share = () => (performance.now() - begin) / (1000 * Number(seconds))
@@ -146,5 +149,5 @@ while (share() < 1) {
         overlapsIn(geometryOf(part)).length,
       ),
     )
-  writeFileSync(file, `${JSON.stringify({ ...readHints(), [boxId]: best.hints }, null, 2)}\n`)
+  writeFileSync(file, `${JSON.stringify({ ...readHints(), [key]: best.hints }, null, 2)}\n`)
 }

@@ -7,6 +7,7 @@ import { uuidv7 } from 'uuidv7'
 import type { DeliveryHooks } from './actors/deliveries.js'
 import { Elsewheres, endOnRecord } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
+import type { Inspection, InspectionObserver } from './actors/inspection.js'
 import type { HostServices } from './actors/actor-role.js'
 import type { Clock, GuardianPort, LogPort, Logger, ProcessPort } from './actors/ports.js'
 import type { EngineRow, StorePort } from './actors/store.ports.js'
@@ -22,12 +23,18 @@ import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
 import type { ClosePolicy } from './machines/registry/registry.machine.js'
 import { parseOptions } from './option-types.js'
-import { closeOptionsSchema, freezeOrderOptionsSchema, scopeSchema, stopOptionsSchema } from './options.js'
+import {
+  closeOptionsSchema,
+  freezeOrderOptionsSchema,
+  inspectOptionsSchema,
+  scopeSchema,
+  stopOptionsSchema,
+} from './options.js'
 import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
 import type { OnRecover } from './machines/run/run.context.js'
 import type { FreezeMode } from './machines/stop-order/stop-order.context.js'
 import { Records, toStopScope } from './records.js'
-import type { RunHistory, RunQuery, RunSummary } from './records.js'
+import type { HistoryQuery, LogOptions, RunHistory, RunProcess, RunQuery, RunSummary } from './records.js'
 import type { LogPiece } from './adapters/process/log-reader.js'
 import { Presence } from './presence.js'
 import { Run } from './run.js'
@@ -51,7 +58,7 @@ export interface LiveExecution {
 
 /** Everything an engine is made of; `open-engine.ts` fills it from the public options. */
 export interface EngineParts {
-  readonly host: HostServices
+  readonly host: HostServices & { readonly inspection: Inspection }
   readonly processes: ProcessPort
   readonly logs: LogPort
   readonly delivery: DeliveryHooks
@@ -114,7 +121,7 @@ export class Engine {
     const { host, processes, row } = parts
     this.id = row.id
     this.#parts = parts
-    this.#records = new Records(host.store)
+    this.#records = new Records(host.store, () => processes)
     this.#factory = new RunFactory({
       host,
       processes,
@@ -169,6 +176,11 @@ export class Engine {
       isClosing: () => this.#closed !== null,
       closed: async () => (await this.#closed) ?? { left: [] },
     }
+  }
+
+  /** @internal Before there is any actor. */
+  inspectFromStart(observer: InspectionObserver): void {
+    this.#parts.host.inspection.observe(observer, [])
   }
 
   /** @internal Recovery comes before anything is admitted. */
@@ -340,12 +352,24 @@ export class Engine {
     return this.#records.runs(query)
   }
 
-  async history(runId: string): Promise<RunHistory> {
+  async history(runId: string, query?: HistoryQuery): Promise<RunHistory> {
     this.#assertNotClosed('history')
-    return this.#records.history(runId)
+    return this.#records.history(runId, query)
   }
 
-  logs(runId: string, options?: { readonly follow?: boolean }): AsyncGenerator<LogPiece> {
+  /** The living processes of a run. Answers and throws as `Records.processes` does. */
+  async processes(runId: string): Promise<readonly RunProcess[]> {
+    this.#assertNotClosed('processes')
+    return this.#records.processes(runId)
+  }
+
+  /** A number that changes when another process has changed the store; null where that cannot be told cheaply. */
+  async changeToken(): Promise<number | null> {
+    this.#assertNotClosed('changeToken')
+    return this.#records.changeToken()
+  }
+
+  logs(runId: string, options?: LogOptions): AsyncGenerator<LogPiece> {
     return this.#records.logs(runId, options)
   }
 
@@ -353,6 +377,25 @@ export class Engine {
   async prune(options: { readonly settledBefore: number }): Promise<number> {
     this.#assertNotClosed('prune')
     return this.#parts.host.store.prune(options.settledBefore)
+  }
+
+  /**
+   * Shows an observer the charts as they move, in XState's inspection protocol: the registry, the runs and stop orders, and the processes
+   * (`@xstate.actor`, `@xstate.event`, `@xstate.snapshot`). First it is told of the actors that are there. Events are told after their
+   * commit, in a turn of their own, and redacted as in the journal (L7). An observer that throws, blocks or is flooded loses events, and
+   * no run notices (F). Returns the way to stop.
+   *
+   * @throws `invalid-option` when it is neither a function nor an object with `next`.
+   */
+  inspect(observer: InspectionObserver): () => void {
+    const options = parseOptions(inspectOptionsSchema, { observer }, 'inspect')
+    const registry = { id: this.id, machine: this.#registry.machine, snapshot: this.#registry.state }
+    const runs = [...this.#registry.runs.values()].map(({ id, machine, snapshot }) => ({
+      id,
+      machine,
+      snapshot,
+    }))
+    return this.#parts.host.inspection.observe(options.observer, [registry, ...runs])
   }
 
   /** Every run's events but its output. A listener that throws hurts nobody (F). Returns the way to stop listening. */

@@ -19,7 +19,18 @@ export type { Presence, PresenceReceipt, PresenceSource } from './presence.js'
 export type { PauseAnswer } from './actors/freezing.js'
 export { RunwardenError } from './errors.js'
 export type { RunwardenErrorCode } from './errors.js'
-export type { Records, RegionStates, RunHistory, RunQuery, RunSummary, TransitionRecord } from './records.js'
+export type {
+  HistoryQuery,
+  LogOptions,
+  Records,
+  RegionStates,
+  RunHistory,
+  RunProcess,
+  RunQuery,
+  RunSummary,
+  RunTimer,
+  TransitionRecord,
+} from './records.js'
 export type { StopReceipt } from './actors/stop-call.js'
 export type { StopLine } from './machines/stop-order/stop-order.context.js'
 export type { Gone, RunEventOut, RunEvents } from './actors/run-events.js'
@@ -34,8 +45,10 @@ export type {
   Intent,
   Outcome,
   OutcomeStatus,
+  RunPolicy,
   Survivor,
 } from './machines/run/run.context.js'
+export type { InspectionObserver } from './actors/inspection.js'
 export type { Logger } from './actors/ports.js'
 export type { LogPiece } from './adapters/process/log-reader.js'
 export { VERSION } from './version.js'

@@ -6,6 +6,8 @@ import type { Dialect } from 'kysely'
 import { uuidv7 } from 'uuidv7'
 import type { DeliveryHooks } from './actors/deliveries.js'
 import { GroupCommit } from './actors/group-commit.js'
+import { Inspection } from './actors/inspection.js'
+import type { InspectionObserver } from './actors/inspection.js'
 import { jobChart } from './actors/job-step.js'
 import type { Clock, Logger, ProcessPort } from './actors/ports.js'
 import type { SpoolPort } from './actors/spool.ports.js'
@@ -75,6 +77,8 @@ export interface EngineOptions {
    */
   readonly guardian?: boolean
   readonly logger?: Logger
+  /** Sees the charts of the engine move, in XState's inspection protocol: see `Engine.inspect`. */
+  readonly inspect?: InspectionObserver
 }
 
 const silent: Logger = {
@@ -224,6 +228,7 @@ export const openEngineOver = async (
       spool,
       logger,
       commitDeadlineMs,
+      inspection: new Inspection(id, clock, logger),
     },
     processes,
     delivery: options.delivery as DeliveryHooks,
@@ -240,6 +245,7 @@ export const openEngineOver = async (
     onRecover: options.onRecover,
     guardian: chooseGuardian(id, processes.self, options, logger),
   })
+  if (options.inspect !== undefined) engine.inspectFromStart(options.inspect)
   if (spool !== null) await replaySpools(store, spool, processes, hostId)
   try {
     await engine.open(options.recover)
@@ -270,6 +276,9 @@ export const createEngine = async (options: EngineOptions): Promise<Engine> => {
 export const openRecords = async (
   options: Pick<EngineOptions, 'database' | 'dialect' | 'kysely'>,
 ): Promise<Records & AsyncDisposable> => {
-  const store = await openStore(parseOptions(engineOptionsSchema, options, 'openRecords'), { mayMake: false })
-  return Object.assign(new Records(store), { [Symbol.asyncDispose]: () => store.close() })
+  const parsed = parseOptions(engineOptionsSchema, options, 'openRecords')
+  const store = await openStore(parsed, { mayMake: false })
+  let processes: ProcessPort | null = null
+  const records = new Records(store, () => (processes ??= chooseProcesses(parsed)))
+  return Object.assign(records, { [Symbol.asyncDispose]: () => store.close() })
 }

@@ -1,5 +1,6 @@
 /** Every option at the door but those of a run: its shape, its default. The schemas are the public types. */
 import * as v from 'valibot'
+import type { InspectionObserver } from './actors/inspection.js'
 import { isPostgresUrl } from './adapters/store/postgres-url.js'
 import type { PresenceSource } from './presence-source.js'
 import { bytes, ms, name, noNul, onRecoverSchema, runId, unreserved } from './option-types.js'
@@ -26,6 +27,13 @@ const knownServer = v.check(
 
 const hook = v.custom<(argument: never, context: never) => unknown>((value) => typeof value === 'function')
 const anything = v.custom<object>((value) => typeof value === 'object' && value !== null)
+
+const observer = v.custom<InspectionObserver>(
+  (value) =>
+    typeof value === 'function' ||
+    (typeof value === 'object' && value !== null && typeof (value as { next?: unknown }).next === 'function'),
+  'must be a function, or an object with a function `next`',
+)
 
 export const engineOptionsSchema = v.strictObject({
   /** A path, `:memory:`, or `postgres://…`. Exactly one of `database`, `dialect` and `kysely`. */
@@ -77,6 +85,8 @@ export const engineOptionsSchema = v.strictObject({
   guardian: v.optional(v.boolean(), false),
   /** Any pino-shaped logger. Silent by default. */
   logger: v.optional(anything),
+  /** Sees the charts of the engine move, from the first transition on: see `engine.inspect`. */
+  inspect: v.optional(observer),
 })
 
 export type ParsedEngineOptions = v.InferOutput<typeof engineOptionsSchema>
@@ -120,6 +130,8 @@ export const stopOptionsSchema = v.strictObject({
 })
 
 export type StopOptions = v.InferInput<typeof stopOptionsSchema>
+
+export const inspectOptionsSchema = v.strictObject({ observer })
 
 export const closeOptionsSchema = v.strictObject({
   /**

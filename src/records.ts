@@ -1,8 +1,17 @@
 /** Reads what the store holds, as a host sees it. */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { ExecutionRow, NoticeRow, StorePort, StoredOrder, StoredRun } from './actors/store.ports.js'
+import type { ProcessPort } from './actors/ports.js'
+import type {
+  ExecutionRow,
+  NoticeRow,
+  StorePort,
+  StoredOrder,
+  StoredRun,
+  TimerRow,
+} from './actors/store.ports.js'
 import { isConfirmed } from './machines/run/run.headline.js'
-import type { RunContext } from './machines/run/run.context.js'
+import type { RunContext, RunPolicy } from './machines/run/run.context.js'
+import { standsStill } from './machines/run/run.timers.js'
 import type { RunStateValue } from './machines/run/run.headline.js'
 import { RunwardenError } from './errors.js'
 import { readLog } from './adapters/process/log-reader.js'
@@ -65,12 +74,60 @@ export interface RunHistory {
   readonly transitions: readonly TransitionRecord[]
   readonly orders: readonly StoredOrder[]
   readonly notices: readonly NoticeRow[]
+  /** Those that run now. */
+  readonly timers: readonly RunTimer[]
+  /** How it is to be ended, decided when it was accepted. Durations in ms. */
+  readonly policy: RunPolicy
+}
+
+/** A timer of the run's chart. Times in wall-clock ms. */
+export interface RunTimer {
+  /** As the chart names it: `xstate.after.termGrace.run.process.term-sent`, `time-limit`. */
+  readonly id: string
+  /** The event that it brings. */
+  readonly event: string
+  readonly dueAt: number
+  /** Its whole length; of one that stands still, what is left of it. */
+  readonly delayMs: number
+  /** O7: the tree is frozen, and the timer waits with it. */
+  readonly standsStill: boolean
+}
+
+/** A living process of a run, as one look saw it. */
+export interface RunProcess {
+  readonly pid: number
+  readonly parentPid: number | null
+  /** The kernel's name of the program, never its arguments (L7). */
+  readonly name: string
+  /** The kernel's letter: R, S, D, T … */
+  readonly state: string
+  /** CPU time since its start. */
+  readonly cpuMs: number | null
+  readonly rssBytes: number | null
+}
+
+export interface HistoryQuery {
+  /** Of the journal only what came after this revision. Default: all of it. */
+  readonly afterRev?: number
+  /** Of that at most so many rows, the last ones. Default: no limit. */
+  readonly limit?: number
+}
+
+export interface LogOptions {
+  /** Wait for more until the run is confirmed gone. Default false. */
+  readonly follow?: boolean
+  /** Begin with the piece that lies so many bytes before the end of what is there. Default: at the beginning. */
+  readonly tailBytes?: number
 }
 
 export interface RunQuery {
   readonly scope?: Scope
   /** Only runs that are not done. Default false. */
   readonly onlyOpen?: boolean
+  /** Only runs that moved, or showed recorded progress, at that wall-clock time (ms) or later. */
+  readonly changedSince?: number
+  /** The newest first, instead of the oldest. Default false. */
+  readonly newestFirst?: boolean
   readonly limit?: number
 }
 
@@ -101,21 +158,37 @@ const toSummary = ({ row, head }: StoredRun, execution: ExecutionRow | undefined
   settledAt: head.settledAt,
 })
 
+const toTimer = (
+  { id, event, dueAt, delayMs }: TimerRow,
+  snapshot: { readonly value: RunStateValue },
+): RunTimer => ({
+  id,
+  event: (JSON.parse(event) as { type: string }).type,
+  dueAt,
+  delayMs,
+  standsStill: standsStill(snapshot, id),
+})
+
 /** How often a follower looks for the next launch. */
 const FOLLOW_WAIT_MS = 50
 
 export class Records {
   readonly #store: StorePort
+  readonly #processes: () => ProcessPort
 
-  constructor(store: StorePort) {
+  /** @internal Use `openRecords`, or an engine. */
+  constructor(store: StorePort, processes: () => ProcessPort) {
     this.#store = store
+    this.#processes = processes
   }
 
   async runs(query: RunQuery = {}): Promise<readonly RunSummary[]> {
-    const { scope, onlyOpen, limit } = query
+    const { scope, onlyOpen, changedSince, newestFirst, limit } = query
     const stored = await this.#store.listRuns({
       ...(scope === undefined ? {} : { scope: toStopScope(scope) }),
       ...(onlyOpen === undefined ? {} : { onlyOpen }),
+      ...(changedSince === undefined ? {} : { changedSince }),
+      ...(newestFirst === undefined ? {} : { newestFirst }),
       ...(limit === undefined ? {} : { limit }),
     })
     const executions = await this.#store.executionsOf(stored.map(({ row }) => row.id))
@@ -125,15 +198,17 @@ export class Records {
   }
 
   /** Throws `unknown-run`. */
-  async history(runId: string): Promise<RunHistory> {
+  async history(runId: string, query: HistoryQuery = {}): Promise<RunHistory> {
     const stored = await this.#find(runId)
-    const [executions, transitions, orders, notices] = await Promise.all([
+    const [executions, transitions, orders, notices, timers] = await Promise.all([
       this.#store.executionsOf([runId]),
-      this.#store.transitionsOf('run', runId),
+      this.#store.transitionsOf('run', runId, query),
       this.#store.ordersOf(runId),
       this.#store.noticesOf(runId),
+      this.#store.timersOf('run', [runId]),
     ])
-    const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
+    const snapshot = JSON.parse(stored.snapshot) as { value: RunStateValue; context: RunContext }
+    const { context } = snapshot
     const { owner, rev } = stored
     return {
       run: {
@@ -151,24 +226,59 @@ export class Records {
       })),
       orders,
       notices,
+      timers: timers.map((timer) => toTimer(timer, snapshot)),
+      policy: context.policy,
     }
+  }
+
+  /**
+   * The living processes of a run, parents first, by one complete look at this machine's process table. Empty when there are none.
+   * Throws `unknown-run`, and `unreadable` or `refused` where they cannot be seen from here: unknown is not empty (INV-5).
+   */
+  async processes(runId: string): Promise<readonly RunProcess[]> {
+    const stored = await this.#find(runId)
+    const execution = (await this.#store.executionsOf([runId])).at(-1)
+    if (execution?.marks === undefined || execution.containment === undefined) return []
+    if (execution.confirmedAt !== undefined) return []
+    const { marks, containment, identity = null, attempt, launchedAt = null } = execution
+    const port = this.#processes()
+    // A look at the processes alone: what a pane shows is not taken up.
+    const tree = await port.adopt({ runId: stored.row.id, attempt, marks, containment, identity, launchedAt })
+    return (await tree.scan()).map((member) => {
+      const usage = port.usage(member)
+      return {
+        pid: member.pid,
+        parentPid: member.parent ?? null,
+        name: member.name,
+        state: member.state,
+        cpuMs: usage?.cpuMs ?? null,
+        rssBytes: usage?.rssBytes ?? null,
+      }
+    })
+  }
+
+  /** A number that changes when another connection has changed the store; null where that cannot be told cheaply: then look. */
+  changeToken(): Promise<number | null> {
+    return this.#store.changeToken()
   }
 
   /**
    * What the run's last attempt wrote, in order; with `follow`, until the run is confirmed, from one attempt to the next.
    * Throws `unknown-run`, and `refused` where no log was kept.
    */
-  async *logs(runId: string, options: { readonly follow?: boolean } = {}): AsyncGenerator<LogPiece> {
+  async *logs(runId: string, options: LogOptions = {}): AsyncGenerator<LogPiece> {
     await this.#find(runId)
-    const { follow: isFollowing = false } = options
+    const { follow: isFollowing = false, tailBytes } = options
     for (let attempt = 0; ;) {
       // Asked first: what is over has no further attempt. A log ends before its attempt's end is on record.
       const isOver = !isFollowing || (await this.#isOver(runId))
       const executions = await this.#store.executionsOf([runId])
       const next = attempt === 0 ? executions.at(-1) : executions.find((one) => one.attempt > attempt)
       if (next?.logPath != null) {
+        const isFirst = attempt === 0
         attempt = next.attempt
-        yield* readLog(next.logPath, isFollowing ? () => this.#isOver(runId) : undefined)
+        const isEnded = isFollowing ? () => this.#isOver(runId) : undefined
+        yield* readLog(next.logPath, isEnded, isFirst ? tailBytes : undefined)
       } else if (isOver || next !== undefined) {
         if (attempt === 0) throw new RunwardenError('refused', `run ${runId}: no log was kept`)
         return

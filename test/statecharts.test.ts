@@ -68,17 +68,21 @@ describe.each(charts.map((chart) => [chart.name, chart] as const))('%s', (name, 
   })
 
   test('CHARTS: in the picture no label, state, line or text lies on another', () => {
-    const geometry = geometryOf(generated.picture)
-    expect(geometry.labels.length).toBeGreaterThan(0)
-    expect(overlapsIn(geometry)).toEqual([])
+    const { picture, overview } = generated
+    for (const each of overview === null ? [picture] : [picture, overview]) {
+      const geometry = geometryOf(each)
+      expect(geometry.labels.length).toBeGreaterThan(0)
+      expect(overlapsIn(geometry)).toEqual([])
+    }
   })
 
   test('CHARTS: the picture fits a screen in width', () => {
     expect(generated.picture.width).toBeLessThanOrEqual(1900)
+    expect(generated.overview?.width ?? 0).toBeLessThanOrEqual(1700)
   })
 })
 
 test('CHARTS: there is no chart without a machine', () => {
-  const names = new Set(readdirSync(folder).map((file) => file.replace(/\.\w+$/, '')))
+  const names = new Set(readdirSync(folder).map((file) => file.replace(/\..*$/, '')))
   expect([...names].sort()).toEqual(['README', ...charts.map((chart) => chart.name)].sort())
 })

@@ -133,7 +133,7 @@ test('TIDY: every published entry is a known public file with a source', () => {
 
 // ── rules and their tests ───────────────────────────────────────────────────────────────────────
 
-const idPattern = /\b(?:INV-\d+|[KOPRCLSF]\d{1,2})\b/g
+const idPattern = /\b(?:INV-\d+|[KOPRCLSFV]\d{1,2})\b/g
 
 /** Ids that a test's name starts with: `P7: …`, or several, `INV-1, P7: …`. */
 const testedIds = new Set(

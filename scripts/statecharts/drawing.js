@@ -30,11 +30,13 @@ import { wordingOf } from './wording.js'
  * @property {string} description
  * @property {readonly Line[]} lines
  * @property {readonly Box[]} boxes
+ * @property {number} [titleSize]      In an overview: the title stands alone, that large; its description is in the tooltip.
  *
  * @typedef {object} Drawing
  * @property {Definition} definition
  * @property {Box} root
  * @property {readonly Arrow[]} arrows
+ * @property {boolean} [isOverview]    It has no legend.
  */
 
 /**

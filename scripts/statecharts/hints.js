@@ -8,5 +8,8 @@ import { readFileSync } from 'node:fs'
 /** @type {Readonly<Record<string, import('./elk.js').Hints>>} By the id of the box at the column's top. */
 const hints = JSON.parse(readFileSync(new URL('./hints.json', import.meta.url), 'utf8'))
 
-/** @param {string} id @returns {import('./elk.js').Hints} */
-export const hintsFor = (id) => hints[id] ?? {}
+/** Boxes of an overview are smaller, and have hints of their own. @param {string} id @param {boolean} [isOverview] */
+const hintKey = (id, isOverview) => (isOverview ? `${id}:overview` : id)
+
+/** @param {string} id @param {boolean} [isOverview] @returns {import('./elk.js').Hints} */
+export const hintsFor = (id, isOverview) => hints[hintKey(id, isOverview)] ?? {}

@@ -27,7 +27,7 @@ import { setBox } from './typeset.js'
  * @property {number} height
  * @property {readonly PlacedBox[]} boxes   Outer ones first.
  * @property {readonly PlacedArrow[]} arrows
- * @property {(Rect & { legend: import('./legend.js').Legend })} legend
+ * @property {(Rect & { legend: import('./legend.js').Legend }) | null} legend  An overview has none.
  */
 
 const MARGIN = 12
@@ -56,7 +56,9 @@ export async function pictureOf(drawing) {
   const place = isBelow
     ? { x: 0, y: chart.height + GAP }
     : { x: x + GAP, y: chart.height - legend.height - GAP }
-  const placed = { ...place, width: legend.width, height: legend.height }
+  const placed = drawing.isOverview
+    ? { x: 0, y: 0, width: 0, height: 0 }
+    : { ...place, width: legend.width, height: legend.height }
   const sheet = move(chart, MARGIN, MARGIN)
   return {
     definition,
@@ -64,7 +66,7 @@ export async function pictureOf(drawing) {
     height: Math.max(chart.height, placed.y + placed.height) + 2 * MARGIN,
     boxes: sheet.boxes,
     arrows: sheet.arrows,
-    legend: { ...placed, x: placed.x + MARGIN, y: placed.y + MARGIN, legend },
+    legend: drawing.isOverview ? null : { ...placed, x: placed.x + MARGIN, y: placed.y + MARGIN, legend },
   }
 }
 
@@ -76,7 +78,7 @@ export async function pictureOf(drawing) {
  * @returns {Promise<Part>}
  */
 async function legibleColumn(drawing, box, isRegion) {
-  const hints = hintsFor(box.id)
+  const hints = hintsFor(box.id, drawing.isOverview)
   /** @type {{ part: Part, faults: number }[]} */
   const tried = []
   for (const each of [hints, {}]) {

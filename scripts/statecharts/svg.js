@@ -41,7 +41,7 @@ export function svgOf({ definition, width, height, boxes, arrows, legend }) {
     ...separators(boxes),
     ...arrows.map(drawArrow),
     ...arrows.map(drawLabel),
-    drawLegend(legend),
+    legend === null ? '' : drawLegend(legend),
     '</svg>',
   ]
   return `${parts.filter((part) => part !== '').join('\n')}\n`
@@ -193,7 +193,7 @@ function drawRow({ face, size, spans, x: dx, y: dy }, x, y) {
 
 // ── the legend ──────────────────────────────────────────────────────────────────────────────────
 
-/** @param {Picture['legend']} placed */
+/** @param {NonNullable<Picture['legend']>} placed */
 function drawLegend(placed) {
   const { x, y, legend } = placed
   const entries = legend.entries.map(

@@ -81,6 +81,11 @@ export function setBox(box, place) {
 
 /** @param {Box} box @returns {Block} */
 function setLeaf(box) {
+  const { titleSize } = box
+  if (titleSize !== undefined) {
+    const title = row(box.title, 'title', titleSize, 'title', { x: PAD, y: 6 + titleSize })
+    return blockOf([title], Math.round(16 + titleSize))
+  }
   const title = row(box.title, 'title', TITLE, 'title', { x: PAD, y: 18 })
   const code = setCode(box.lines, CODE_WIDTH)
   const widest = Math.max(title.width, ...code.map(({ x, width }) => x - PAD + width))

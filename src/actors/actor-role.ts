@@ -6,6 +6,7 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { GroupCommit } from './group-commit.js'
 import type { Clock, Logger } from './ports.js'
+import type { Inspection } from './inspection.js'
 import type { EffectData } from './step.js'
 import type { SpoolPort } from './spool.ports.js'
 import type { ActorKind, KindRows, StorePort } from './store.ports.js'
@@ -60,6 +61,8 @@ export interface HostServices {
   readonly store: StorePort
   readonly spool: SpoolPort | null
   readonly logger: Logger
+  /** Who looks at the charts from outside. */
+  readonly inspection?: Inspection
   /** How long an intent waits for a store that does not answer, in ms. */
   readonly commitDeadlineMs: number
 }

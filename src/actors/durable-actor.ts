@@ -203,14 +203,14 @@ export class DurableActor {
       rows: this.#role.rows(transition),
     }
     const verdict = await this.#commit(write, event, isStill)
-    const found = verdict === 'stale' ? await this.#reload() : verdict
-    if (found !== 'committed') return found
+    if (verdict !== 'committed') return verdict === 'stale' ? this.#reload() : verdict
     this.#snapshot = step.snapshot
     this.#rev = rev
     for (const id of step.timersCleared) this.#timers.forget(id)
     for (const timer of timersSet) this.#timers.arm(timer, standsStill)
     // INV-1: the effects start here, after the commit has returned, and nowhere else.
     this.#role.committed(transition)
+    this.#host.inspection?.committed(this.#role, transition)
     return 'applied'
   }
 

@@ -88,6 +88,7 @@ export interface TreeMember {
   /** Stopped (`T`) only where every thread of it is (O1). */
   readonly state: string
   readonly name: string
+  readonly parent?: number
   /** Its parent waits in the kernel until it has exec'ed, and cannot be stopped before (`vfork`). */
   readonly holdsUpParent?: boolean
   /** Its parent is a member that is not stopped, and would see it stop. */

@@ -84,11 +84,11 @@ export class RunActor implements ActorRole {
   }
 
   get state(): RunState {
-    return stateOf(this.#snapshot)
+    return stateOf(this.snapshot)
   }
 
   get context(): RunContext {
-    return this.#snapshot.context as RunContext
+    return this.snapshot.context as RunContext
   }
 
   get progress(): ProgressClock {
@@ -96,7 +96,7 @@ export class RunActor implements ActorRole {
   }
 
   /** A run that is not on record yet stands where it will begin. */
-  get #snapshot() {
+  get snapshot() {
     return this.#durable.current ?? firstStep(runMachine, { policy: this.policy }).snapshot
   }
 

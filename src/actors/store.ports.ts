@@ -209,8 +209,13 @@ export interface RunFilter {
   readonly scope?: StopScope
   readonly onlyOpen?: boolean
   readonly settledBefore?: number
+  /** Runs that moved, or showed progress, at that time or later. */
+  readonly changedSince?: number
+  readonly newestFirst?: boolean
   readonly limit?: number
 }
+
+export type JournalPart = Readonly<{ afterRev?: number; limit?: number }>
 
 /** A line of a filed order, as its run's owner sees it. */
 export interface FiledLine {
@@ -241,7 +246,7 @@ export interface StorePort {
   loadRuns(runIds: readonly string[]): Promise<readonly StoredRun[]>
   listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
-  transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]>
+  transitionsOf(kind: ActorKind, actor: string, part?: JournalPart): Promise<readonly StoredTransition[]>
   noticesOf(runId: string): Promise<readonly NoticeRow[]>
   /** What a settled run has to deliver. */
   resultOf(runId: string): Promise<ResultRow | null>

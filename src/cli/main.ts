@@ -10,6 +10,7 @@ import { addCharts } from './charts.js'
 import { addDoctor } from './doctor.js'
 import { isCoded } from './errors.js'
 import { EXIT, exitCodeOfError } from './exit-codes.js'
+import { addInspect } from './inspect.js'
 import { addJobs } from './jobs.js'
 import { addLogs } from './logs.js'
 import { clean, printJson } from './output.js'
@@ -53,7 +54,18 @@ const build = (): Command => {
     })
     .addHelpText('after', HELP)
   withSharedOptions(program)
-  const verbs = [addRun, addPs, addShow, addStop, addPause, addLogs, addJobs, addCharts, addDoctor]
+  const verbs = [
+    addRun,
+    addPs,
+    addShow,
+    addStop,
+    addPause,
+    addLogs,
+    addInspect,
+    addJobs,
+    addCharts,
+    addDoctor,
+  ]
   for (const add of verbs) add(program)
   return program
 }
@@ -82,7 +94,7 @@ const failureOf = (error: unknown): Failure => {
 const isHelpOrVersion = (error: unknown): boolean =>
   error instanceof CommanderError && error.exitCode === EXIT.ok
 
-const VERBS = ['run', 'ps', 'show', 'stop', 'pause', 'resume', 'logs', 'jobs', 'charts', 'doctor']
+const VERBS = ['run', 'ps', 'show', 'stop', 'pause', 'resume', 'logs', 'inspect', 'jobs', 'charts', 'doctor']
 
 const helpFor = (argv: readonly string[]): string => {
   const verb = argv.find((word) => !word.startsWith('-'))

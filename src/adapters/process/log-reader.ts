@@ -66,9 +66,44 @@ async function* readSegment(folder: string, position: Position): AsyncGenerator<
   }
 }
 
-/** Every piece of the log in `folder`. With `isOver`, waits for more until the log has ended, or the run is over and nothing more comes. */
-export async function* readLog(folder: string, isOver?: () => Promise<boolean>): AsyncGenerator<LogPiece> {
-  let position: Position = { segment: -1, entries: 0, offsets: { stdout: 0, stderr: 0 } }
+/** Where the piece begins that holds the first of the last `tailBytes` of a log; null: at the log's beginning. */
+const tailOf = (folder: string, tailBytes: number): Position | null => {
+  let left = tailBytes
+  for (const segment of segmentsOf(folder).reverse()) {
+    const position: Position = { segment, entries: 0, offsets: { stdout: 0, stderr: 0 } }
+    const lengths = newEntries(folder, position).map((entry) => Number(entry.split(' ')[2] ?? 0))
+    const total = lengths.reduce((sum, length) => sum + length, 0)
+    if (total <= left) {
+      left -= total
+      continue
+    }
+    for (const entry of newEntries(folder, position)) {
+      const [, letter, length = '0'] = entry.split(' ')
+      const rest = total - position.offsets.stdout - position.offsets.stderr - Number(length)
+      if (entry === LOG_END || rest < left) break
+      position.entries += 1
+      position.offsets[letter === 'e' ? 'stderr' : 'stdout'] += Number(length)
+    }
+    return position
+  }
+  return null
+}
+
+const firstPosition = (folder: string, tailBytes: number | undefined): Position => {
+  const tail = tailBytes === undefined ? null : tailOf(folder, tailBytes)
+  return tail ?? { segment: -1, entries: 0, offsets: { stdout: 0, stderr: 0 } }
+}
+
+/**
+ * Every piece of the log in `folder`, or those of its last `tailBytes`. With `isOver`, waits for more until the log has ended, or the run
+ * is over and nothing more comes.
+ */
+export async function* readLog(
+  folder: string,
+  isOver?: () => Promise<boolean>,
+  tailBytes?: number,
+): AsyncGenerator<LogPiece> {
+  let position = firstPosition(folder, tailBytes)
   let looksLeft = GRACE_LOOKS
   while (looksLeft > 0) {
     for (const segment of segmentsOf(folder)) {

@@ -41,12 +41,13 @@ const toMembers = (found: readonly ProcStat[]): readonly TreeMember[] => {
   )
   const runs = new Set(found.filter((stat) => !isStopped(states.get(stat))).map(({ pid }) => pid))
   return found.map((stat) => {
-    const { pid, startTicks, name } = stat
+    const { pid, startTicks, name, parent } = stat
     return {
       pid,
       startTicks,
       state: states.get(stat) ?? '?',
       name,
+      parent,
       ...(inVfork.has(stat) ? { holdsUpParent: true } : {}),
       ...(runs.has(stat.parent) ? { hasRunningParent: true } : {}),
     }

@@ -16,6 +16,7 @@ import type {
   ExecutionRow,
   FiledHints,
   FiledLine,
+  JournalPart,
   NoticeRow,
   ResultRow,
   RunFilter,
@@ -36,7 +37,7 @@ import { JobMoves } from './job-moves.js'
 import { KyselyJobStore } from './job-store.js'
 import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
-import { scopeCondition } from './scope.js'
+import { changedCondition, scopeCondition } from './scope.js'
 import type { IsInScope } from './scope.js'
 import { Statements } from './statements.js'
 
@@ -139,8 +140,14 @@ export class KyselyStore implements StorePort {
   }
 
   async listRuns(filter: RunFilter): Promise<readonly StoredRun[]> {
-    const { scope, onlyOpen, limit } = filter
-    let query = this.#db.selectFrom('runwarden_run').selectAll().orderBy('created_at').orderBy('id')
+    const { scope, onlyOpen, changedSince, newestFirst, limit } = filter
+    const order = newestFirst === true ? 'desc' : 'asc'
+    let query = this.#db
+      .selectFrom('runwarden_run')
+      .selectAll()
+      .orderBy('created_at', order)
+      .orderBy('id', order)
+    if (changedSince !== undefined) query = query.where(changedCondition(changedSince))
     if (onlyOpen === true) query = query.where('done_at', 'is', null)
     if (scope !== undefined) query = query.where(scopeCondition(scope))
     if (limit !== undefined) query = query.limit(limit)
@@ -164,24 +171,29 @@ export class KyselyStore implements StorePort {
     })
   }
 
-  async transitionsOf(kind: ActorKind, actor: string): Promise<readonly StoredTransition[]> {
-    const [transitions, effects] = await Promise.all([
-      this.#db
-        .selectFrom('runwarden_transition')
-        .selectAll()
-        .where('kind', '=', kind)
-        .where('actor', '=', actor)
-        .orderBy('rev')
-        .execute(),
-      this.#db
-        .selectFrom('runwarden_effect')
-        .selectAll()
-        .where('kind', '=', kind)
-        .where('actor', '=', actor)
-        .orderBy('rev')
-        .orderBy('idx')
-        .execute(),
-    ])
+  async transitionsOf(
+    kind: ActorKind,
+    actor: string,
+    { afterRev = -1, limit }: JournalPart = {},
+  ): Promise<readonly StoredTransition[]> {
+    let query = this.#db
+      .selectFrom('runwarden_transition')
+      .selectAll()
+      .where('kind', '=', kind)
+      .where('actor', '=', actor)
+      .where('rev', '>', afterRev)
+      .orderBy('rev', 'desc')
+    if (limit !== undefined) query = query.limit(limit)
+    const transitions = (await query.execute()).reverse()
+    const effects = await this.#db
+      .selectFrom('runwarden_effect')
+      .selectAll()
+      .where('kind', '=', kind)
+      .where('actor', '=', actor)
+      .where('rev', '>=', transitions[0]?.rev ?? 0)
+      .orderBy('rev')
+      .orderBy('idx')
+      .execute()
     return transitions.map((row) => ({
       rev: row.rev,
       at: row.at,

@@ -1,4 +1,4 @@
-/** Which runs a stop scope covers, as a condition on `runwarden_run`. */
+/** Which runs are meant, as conditions on `runwarden_run`. */
 import type { ExpressionBuilder, ExpressionWrapper, SqlBool } from 'kysely'
 import type { StopScope } from '../../actors/store.ports.js'
 import type { Database } from './schema.js'
@@ -25,3 +25,11 @@ export const scopeCondition =
       ...(scope.session === undefined ? [] : [where('session', '=', scope.session)]),
       ...(scope.task === undefined ? [] : [where('task', '=', scope.task)]),
     ])
+
+/** A heartbeat writes the progress of a run without a transition. */
+export const changedCondition =
+  (since: number) =>
+  (
+    where: ExpressionBuilder<Database, 'runwarden_run'>,
+  ): ExpressionWrapper<Database, 'runwarden_run', SqlBool> =>
+    where.or([where('updated_at', '>=', since), where('last_progress_at', '>=', since)])
