@@ -3,7 +3,7 @@
  *
  * Owns: that each connection sees when another one has written, and hears of orders that were filed for its engine, as with a server.
  */
-import type { FiledHints, StorePort } from '../actors/store.ports.js'
+import type { ActorWrite, FiledHints, StorePort } from '../actors/store.ports.js'
 
 /** What changes something for the others. */
 const WRITES: readonly (string | symbol)[] = [
@@ -27,6 +27,8 @@ type Counted = <T extends object>(port: T, others?: Readonly<Record<string | sym
 export class SharedStore {
   /** Filed orders are told at once; else looks find them. */
   areHintsLost = false
+  /** Called with each write that the store has taken, and says so. One that was given again comes again. */
+  onCommitted: (write: ActorWrite) => void = () => undefined
   readonly #base: StorePort
   readonly #listeners = new Map<string, () => void>()
   #writes = 0
@@ -57,7 +59,9 @@ export class SharedStore {
     const store = counted(base)
     const commit: StorePort['commit'] = async (batch, marks) => {
       const verdicts = await store.commit(batch, marks)
-      for (const { rows } of batch) {
+      for (const [index, write] of batch.entries()) {
+        if (verdicts[index] === 'committed') this.onCommitted(write)
+        const { rows } = write
         if (rows.kind !== 'stop-order') continue
         for (const { owner, status } of rows.lines) if (status === 'requested') this.#hint(owner)
       }

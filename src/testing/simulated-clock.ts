@@ -21,7 +21,11 @@ interface Waiting {
 export interface Pace {
   readonly eachTurns: number
   readonly lastTurns: number
+  /** And before more than a few ms pass: what is being computed takes less. Default 0. */
+  readonly restTurns?: number
 }
+
+const REST_MS = 5
 
 export class SimulatedClock implements Clock {
   readonly #pace: Pace
@@ -87,6 +91,7 @@ export class SimulatedClock implements Clock {
     const endMs = this.#monotonicMs + ms
     let fires = 0
     for (;;) {
+      await this.#rest(endMs)
       const next = this.#waiting.at(-1)
       if (next === undefined || next.dueMs > endMs) break
       fires = next.dueMs > this.#monotonicMs ? 1 : fires + 1
@@ -107,6 +112,12 @@ export class SimulatedClock implements Clock {
   async jump(ms: number): Promise<void> {
     this.skip(ms)
     await this.advance(0)
+  }
+
+  async #rest(endMs: number): Promise<void> {
+    const { restTurns = 0 } = this.#pace
+    const untilMs = Math.min(this.nextDueMs ?? endMs, endMs)
+    if (restTurns > 0 && untilMs - this.#monotonicMs > REST_MS) await turns(restTurns)
   }
 
   #placeOf(dueMs: number): number {

@@ -62,7 +62,9 @@ export class SimulatedExecution implements Execution {
   onInput: (line: string) => void = () => undefined
   /** Called before each look at the tree. */
   onLook: () => void = () => undefined
-  /** Called after each signal. */
+  /** Called when signals are sent, before any of them arrives. */
+  onSignalSent: (signal: SimulatedSignal, members: readonly TreeMember[]) => void = () => undefined
+  /** Called after each signal that arrived. */
   onSignal: (signal: SimulatedSignal, pid: number) => void = () => undefined
   isInputEnded = false
   isReadable = true
@@ -228,6 +230,7 @@ export class SimulatedExecution implements Execution {
   /** INV-6: a process that has another start time than the look saw is another process. */
   signal(signal: SimulatedSignal, members: readonly TreeMember[]): readonly SignalFailure[] {
     const { signalError } = this
+    this.onSignalSent(signal, members)
     if (signalError !== null) return members.map(({ pid }) => ({ pid, error: signalError }))
     for (const { pid, startTicks } of members) {
       const deliver = (): void => {

@@ -20,6 +20,8 @@ export class SimulatedMachine implements PidSource {
   readonly executions: SimulatedExecution[] = []
   /** Called with each tree as soon as it is there: where a test says what its agents do. */
   onLaunch: (execution: SimulatedExecution) => void = () => undefined
+  /** How a launch goes, asked when it begins. Default: as `next` and `behaviour` of the engine's processes say. */
+  behaviourOf: (spec: LaunchSpec) => Behaviour | undefined = () => undefined
   /** A pid is given again as soon as its process is gone, as on a machine that has used up its numbers. */
   reusesPids = false
   readonly #freed: number[] = []
@@ -106,7 +108,7 @@ export class SimulatedProcesses implements ProcessPort {
   }
 
   async launch(spec: LaunchSpec): Promise<SimulatedExecution> {
-    const behaviour = this.next.shift() ?? this.behaviour
+    const behaviour = this.machine.behaviourOf(spec) ?? this.next.shift() ?? this.behaviour
     if (behaviour.launch === 'hangs') {
       await new Promise<void>((resolve) => {
         this.#letGoOn = resolve

@@ -6,11 +6,14 @@ import { RunwardenError } from '../errors.js'
 export class SimulatedSpools {
   /** The disk is full: nothing can be appended. */
   isFull = false
+  /** Called with each write that an engine wants to keep. */
+  onAppend: (write: ActorWrite) => void = () => undefined
   readonly #spools = new Map<string, ActorWrite[]>()
 
   of(engineId: string): SpoolPort {
     return {
       append: (write) => {
+        this.onAppend(write)
         if (this.isFull) return Promise.reject(new RunwardenError('store-unavailable', 'the disk is full'))
         // As a file has it: what happens to the objects later changes nothing.
         const kept = structuredClone(write)
@@ -29,10 +32,5 @@ export class SimulatedSpools {
       },
       discard: () => void this.#spools.delete(engineId),
     }
-  }
-
-  /** What an engine has kept there for an actor. */
-  keptFor(actor: string): readonly ActorWrite[] {
-    return [...this.#spools.values()].flat().filter((write) => write.actor === actor)
   }
 }

@@ -2,7 +2,7 @@
 import BetterSqlite3 from 'better-sqlite3'
 import { SqliteDialect } from 'kysely'
 import type { StorePort } from '../actors/store.ports.js'
-import { CommitInDoubt } from '../adapters/store/errors.js'
+import { CommitInDoubt, toStoreError } from '../adapters/store/errors.js'
 import { openStore } from '../open-engine.js'
 import { parseOptions } from '../option-types.js'
 import { engineOptionsSchema } from '../options.js'
@@ -110,7 +110,8 @@ const withTroubles = (store: StorePort): SimulatedStore => {
         if (typeof member !== 'function') return member
         if (WITHOUT_DATABASE.includes(name)) return member.bind(target) as unknown
         return async (...args: unknown[]) => {
-          assertWorks()
+          // In the library's terms; a commit's error is judged as the database gave it.
+          if (own.trouble !== null) throw toStoreError(own.trouble)
           return (member as (...args: unknown[]) => Promise<unknown>).apply(target, args)
         }
       },

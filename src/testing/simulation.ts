@@ -18,6 +18,7 @@ import { Life, mortalProcesses, mortalSpool, mortalStore } from './life.js'
 import { seededRandom } from './seeded-random.js'
 import { SharedStore } from './shared-store.js'
 import { SimulatedClock, turns } from './simulated-clock.js'
+import type { Pace } from './simulated-clock.js'
 import { SimulatedMachine, SimulatedProcesses } from './simulated-processes.js'
 import type { SimulatedExecution } from './simulated-execution.js'
 import { SimulatedSpools } from './simulated-spools.js'
@@ -91,7 +92,7 @@ export class Simulation implements SimulatedHost, AsyncDisposable {
   readonly seed: number
   /** Numbers in [0, 1) from the seed. */
   readonly random: () => number
-  readonly clock = new SimulatedClock(PACE)
+  readonly clock: SimulatedClock
   readonly machine = new SimulatedMachine()
   readonly spools = new SimulatedSpools()
   /** The store as it is, without any engine's troubles. */
@@ -101,8 +102,9 @@ export class Simulation implements SimulatedHost, AsyncDisposable {
   #isClosed = false
 
   /** @internal Use `createSimulation`. */
-  constructor(seed: number, base: StorePort) {
+  constructor(seed: number, base: StorePort, pace: Pace = PACE) {
     this.seed = seed
+    this.clock = new SimulatedClock(pace)
     this.random = seededRandom(seed)
     this.#newId = idsOf(this.clock, seededRandom(seed ^ 0x1d5))
     this.shared = new SharedStore(base)
