@@ -57,7 +57,7 @@ const factsOf = (record: ExecutionRecord | null, logPath: string | null): Execut
         pane: record.pane ?? null,
       }
 
-const doneLine = ({ row, head }: StoredRun): StopLine => {
+export const doneLine = ({ row, head }: StoredRun): StopLine => {
   const outcome = head.outcome === null ? null : (JSON.parse(head.outcome) as { status: string })
   return {
     runId: row.id,

@@ -3,6 +3,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import { SqliteDialect } from 'kysely'
 import type { StorePort } from '../actors/store.ports.js'
 import { CommitInDoubt, toStoreError } from '../adapters/store/errors.js'
+import { withPreparedStatements } from '../adapters/store/sqlite.js'
 import { openStore } from '../open-engine.js'
 import { parseOptions } from '../option-types.js'
 import { engineOptionsSchema } from '../options.js'
@@ -43,7 +44,7 @@ let template: Buffer | null = null
 /** Empty, in memory. */
 export const openMemoryStore = async (): Promise<StorePort> => {
   const file = template === null ? new BetterSqlite3(':memory:') : new BetterSqlite3(template)
-  const store = await openOver({ dialect: new SqliteDialect({ database: file }) })
+  const store = await openOver({ dialect: new SqliteDialect({ database: withPreparedStatements(file) }) })
   template ??= file.serialize()
   return store
 }

@@ -87,6 +87,14 @@ const judgeJobs = async (world: World, { queue }: Slot, stuck: Stuck[]): Promise
   }
 }
 
+/** An order that nobody settles keeps its fence. Those of dead engines are lifted by who comes after them. */
+const judgeOrders = async (world: World, { host }: Slot, stuck: Stuck[]): Promise<void> => {
+  const living = livingSlots(world).map((slot) => slot.host.engine.id)
+  const open = await host.store.openOrders()
+  for (const { orderId, owner } of open)
+    if (living.includes(owner)) stuck.push({ what: `order ${orderId} is not settled` })
+}
+
 export const endFairly = async (world: World): Promise<readonly Stuck[]> => {
   const { simulation, witness } = world
   const stuck: Stuck[] = []
@@ -103,8 +111,13 @@ export const endFairly = async (world: World): Promise<readonly Stuck[]> => {
   const isOver = (): boolean => [...witness.runs.values()].every(({ head }) => head.doneAt !== null)
   if (!(await comesTrue(world, isOver, PATIENCE_MS))) await stopAll(world, slot)
   judgeRuns(world, stuck)
+  // The longest call has its own deadline.
+  const isAnswered = (): boolean =>
+    [...world.calls].every(({ name, host }) => host.life.isOver || name.startsWith('work'))
+  await comesTrue(world, isAnswered, 40_000)
   await simulation.advance(SETTLE_MS)
   await judgeJobs(world, slot, stuck)
+  await judgeOrders(world, slot, stuck)
   for (const { name, host } of world.calls)
     if (!host.life.isOver && !name.startsWith('work')) stuck.push({ what: `${name} is not answered` })
   for (const one of livingSlots(world))
