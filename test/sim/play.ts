@@ -14,12 +14,18 @@ export interface Report {
   readonly signals: number
   readonly commits: number
   readonly simulatedMs: number
+  /** How many calls the first engine made to the world, before the fair end. */
+  readonly calls: number
 }
 
 export const play = async (plan: Plan, options = { isKept: false }): Promise<Report> => {
   const world = await World.open(plan, options)
   const { witness, trace, simulation } = world
+  const first = world.slots[0]?.host.life
   await world.play()
+  // What the last step brings about belongs to the course.
+  await simulation.advance(3_000)
+  const calls = first?.calls ?? 0
   const stuck = await endFairly(world)
   return {
     violations: witness.violations,
@@ -31,6 +37,7 @@ export const play = async (plan: Plan, options = { isKept: false }): Promise<Rep
     signals: witness.signals,
     commits: witness.commits,
     simulatedMs: simulation.clock.monotonicMs(),
+    calls,
   }
 }
 
