@@ -15,6 +15,8 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     /** Plays every so manieth world twice, which must go the same way. */
     twice: { type: 'string', default: '50' },
+    /** A failure is told, and not made smaller. */
+    plain: { type: 'boolean', default: false },
   },
 })
 
@@ -34,12 +36,14 @@ const describe = (report: Report): string =>
 const fail = async (seed: number, report: Report, failure: string): Promise<never> => {
   console.log(`FAILED: seed ${String(seed)}, version ${VERSION}: ${failure}\n${describe(report)}`)
   console.log(`again: npm run sim -- --seed ${String(seed)} --runs 1 --trace`)
+  const code = failure === 'liveness' ? EXIT.liveness : EXIT.safety
+  if (values.plain) process.exit(code)
   const smaller = await shrink(planOf(seed), failureOf, failure)
   const again = await play(smaller, { isKept: true })
   console.log(`the smallest plan that fails so:\n${JSON.stringify(smaller, null, 1)}`)
   console.log(describe(again))
   console.log((again.lines ?? []).slice(-400).join('\n'))
-  process.exit(failure === 'liveness' ? EXIT.liveness : EXIT.safety)
+  process.exit(code)
 }
 
 const seed = numberOf('seed')
