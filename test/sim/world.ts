@@ -85,7 +85,9 @@ export class World {
     }
     machine.onLaunch = (execution) => {
       this.witness.launched(execution)
-      const agent = this.#agents.get(execution.spec.marks.cookie)
+      const agent = this.isFair ? FAIR_AGENT : this.#agents.get(execution.spec.marks.cookie)
+      // Its launch may have begun before the world was fair.
+      if (this.isFair) makeFair(execution)
       const speaks = this.#runs.get(execution.spec.runId)?.speaks ?? 'lines'
       if (agent !== undefined) animate(execution, agent, speaks, clock)
     }
