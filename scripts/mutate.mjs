@@ -8,6 +8,7 @@
  *   --only TEXT     only mutants whose name has TEXT in it
  *   --from N --every M   every M-th one, from the N-th on
  *   --runs N        how long the simulator looks (default 1500 runs)
+ *   --suites none|simulated|all   which suites are asked behind the simulator (default all)
  *   --out FILE      where the verdicts go as lines of JSON (default: mutants.ndjson below the temporary folder)
  *
  * Each mutant is made in a copy of the tree: first the simulator plays there, then the suites that are next to what was changed.
@@ -36,6 +37,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '0' },
     every: { type: 'string', default: '1' },
     runs: { type: 'string', default: '1500' },
+    suites: { type: 'string', default: 'all' },
     out: { type: 'string', default: join(tmpdir(), 'mutants.ndjson') },
   },
 })
@@ -171,8 +173,10 @@ const compile = (path, text) => {
 const judge = (mutant) => {
   const sim = ['.sim/test/sim/main.js', '--seed', '1', '--runs', values.runs, '--plain']
   if (!passes('node', sim, 300_000)) return 'simulator'
+  if (values.suites === 'none') return 'survived'
   if (mutant.path.startsWith('src/machines')) return vitest(...SUITES.charts) ? 'survived' : 'exploration'
   if (!vitest(...SUITES.host)) return 'simulated suites'
+  if (values.suites === 'simulated') return 'survived'
   return vitest(...SUITES.real) ? 'survived' : 'real suites'
 }
 
