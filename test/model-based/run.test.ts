@@ -2,14 +2,18 @@
  * The charts on real processes and a real store: each transition is driven, and after each step the chart by itself, the row, the kernel
  * and what the engine shows are compared. Prints how many transitions were driven, and which were not, with the reason.
  */
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Run, RunSpec } from '../../src/index.js'
 import { registryMachine } from '../../src/machines/registry/registry.machine.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
 import { stopOrderMachine } from '../../src/machines/stop-order/stop-order.machine.js'
 import { transitionsOf } from '../model/chart.js'
+import { acp } from '../../src/protocols.js'
+import { acpAgent } from '../support/agents.js'
 import type { Step } from '../support/agents.js'
+import { identityOf, isAlive } from '../support/proc-reader.js'
+import { waitFor } from '../support/wait-for.js'
 import { reasonFor } from './not-driven.js'
 import { steps, taken } from './recorder.js'
 import { onStage } from './stage.js'
@@ -23,10 +27,17 @@ const drive = (
   act: (stage: Stage) => Promise<void>,
   delivery: Partial<DeliveryHooks> = {},
 ): void => {
-  test.concurrent(`INV-1, INV-3, INV-5, INV-8: on real processes: ${name}`, { timeout: TIMEOUT_MS }, async () => {
-    expect(await onStage(delivery, act)).toEqual([])
-  })
+  test.concurrent(
+    `INV-1, INV-3, INV-5, INV-8: on real processes: ${name}`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      expect(await onStage(delivery, act)).toEqual([])
+    },
+  )
 }
+
+/** For what happens in other processes, and nobody tells of. */
+const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300))
 
 const stubborn = ['sh', '-c', 'trap "" TERM; echo up; while :; do sleep 0.05; done']
 const leaves = ['sh', '-c', '(trap "" TERM; while :; do sleep 0.05; done) & exit 0']
@@ -81,6 +92,16 @@ const WAYS: Readonly<
       stage.go('go')
     },
   },
+  'the loss of its engine and then of its process, taken up by who wants nothing of it': {
+    then: [{ exit: 0 }],
+    way: async (stage, run) => {
+      await stage.engine.close({ runs: 'leave' })
+      stage.go('go')
+      await gone(run.pid)
+      const engine = await stage.open({ recover: false })
+      await engine.stop({ run: run.id }, { mode: 'terminate' })
+    },
+  },
   'the loss of its engine and then of its process': {
     then: [{ exit: 0 }],
     way: async (stage, run) => {
@@ -93,8 +114,6 @@ const WAYS: Readonly<
 }
 
 const gone = async (pid: number | undefined): Promise<void> => {
-  const { isAlive, identityOf } = await import('../support/proc-reader.js')
-  const { waitFor } = await import('../support/wait-for.js')
   const identity = pid === undefined ? undefined : identityOf(pid)
   await waitFor(() => identity === undefined || !isAlive(identity), {
     deadlineMs: 20_000,
@@ -158,9 +177,9 @@ describe('work', () => {
         prompt: 'begin',
       },
     )
-    await until(run, 'active.progressing')
+    await waitFor(() => run.activity.isWaitingForPerson, { deadlineMs: 20_000, what: 'it asks' })
     go('a')
-    await until(run, 'progressing')
+    await waitFor(() => !run.activity.isWaitingForPerson, { deadlineMs: 20_000, what: 'it is answered' })
     go('b')
     await run.cancel()
   })
@@ -190,7 +209,7 @@ describe('work', () => {
         })
         await until(run, 'alive')
         await until(run, place)
-        await new Promise((resolve) => setTimeout(resolve, 300))
+        await settle()
         clock.hasten(120_000)
         await until(run, oneShot ? 'finishing' : 'ready')
         await run.cancel()
@@ -245,6 +264,37 @@ describe('work', () => {
         await until(other, 'confirmed')
       },
     )
+  }
+
+  drive('commands that write and end', async ({ start, until, file, go }) => {
+    const command = ['sh', '-c', `echo up; while [ ! -e ${file('go')} ]; do sleep 0.05; done`]
+    const run = await start({ command })
+    await until(run, 'active')
+    go('go')
+    await until(run, 'completed')
+  })
+
+  drive('a turn that is cancelled before there is an agent', async ({ talk, until, when }) => {
+    when('launching', (run) => run.cancelTurn())
+    const run = await talk([], { prompt: 'begin' })
+    await until(run, 'alive')
+    await run.cancel()
+  })
+
+  for (const prompt of [undefined, 'begin']) {
+    for (const isAlone of [true, false]) {
+      const name = `${prompt === undefined ? 'without a prompt' : 'with one'}, ${isAlone ? 'alone' : 'with another candidate'}`
+      drive(`sessions that cannot begin, ${name}`, async ({ start, until }) => {
+        const run = await start({
+          command: acpAgent('old'),
+          protocol: acp(),
+          ...(prompt === undefined ? {} : { prompt }),
+          ...(isAlone ? {} : { fallback: { candidates: [{ command: acpAgent('old') }], ...always } }),
+        })
+        await until(run, 'failed')
+        await until(run, 'confirmed')
+      })
+    }
   }
 
   drive('launches that fail', async ({ start, until, talk }) => {
@@ -317,7 +367,7 @@ describe('process', () => {
       const child = ['sh', '-c', 'trap "" TERM; while :; do sleep 0.05; done']
       const leaver = await talk([{ child }, { hearEnd: true }, { exit: 0 }], { stop })
       await until(leaver, 'alive')
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      await settle()
       void leaver.interrupt()
       await until(leaver, 'term-sent')
       clock.hasten(10_000)
@@ -418,20 +468,101 @@ describe('process', () => {
       '-c',
       'for i in 1 2 3 4 5 6 7 8; do (trap "" TERM; while :; do sleep 0.05; done) & done; wait',
     ]
-    for (const again of ['timer', 'cancel', 'interrupt', 'terminate'] as const) {
+    for (const again of ['nothing', 'timer', 'cancel', 'interrupt', 'terminate'] as const) {
       const run = await start({ command: many, stop: { termGraceMs: 0, killGraceMs: 0 } })
       await until(run, 'alive')
       void run.interrupt()
       await until(run, 'unconfirmed')
       if (again === 'timer') clock.hasten(10_000)
-      else void stage.engine.stop({ run: run.id }, { mode: again })
+      else if (again !== 'nothing') void stage.engine.stop({ run: run.id }, { mode: again })
       await until(run, 'confirmed')
     }
   })
 
+  drive('a sweep of what a leader left that is not over at its deadline, ended again', async (stage) => {
+    const child = '(trap "" TERM; while :; do sleep 0.05; done) &'
+    const run = await stage.start({
+      command: ['sh', '-c', `${child.repeat(8)} exit 0`],
+      stop: { termGraceMs: 0, killGraceMs: 0 },
+    })
+    await stage.until(run, 'unconfirmed')
+    void stage.engine.stop({ run: run.id }, { mode: 'terminate' })
+    await stage.until(run, 'confirmed')
+  })
+
+  drive(
+    'a leader that goes before its children do, in the ladder and frozen',
+    async ({ start, until, clock }) => {
+      const family = ['sh', '-c', '(trap "" TERM; while :; do sleep 0.05; done) & echo up; wait']
+      const run = await start({ command: family })
+      await until(run, 'active')
+      await settle()
+      void run.cancel()
+      await until(run, 'term-sent')
+      await settle()
+      clock.hasten(10_000)
+      await until(run, 'confirmed')
+      const frozen = await start({ command: family })
+      await until(frozen, 'active')
+      await settle()
+      await frozen.pause()
+      process.kill(frozen.pid ?? 0, 'SIGKILL')
+      await until(frozen, 'term-sent')
+      clock.hasten(10_000)
+      await until(frozen, 'confirmed')
+    },
+  )
+
+  drive('orders before anything is launched', async ({ start, until, when }) => {
+    when('waiting', (run) => run.cancel())
+    await until(await start({ command: stubborn }), 'confirmed')
+    when('waiting', (run) => {
+      void run.pause().catch(() => undefined)
+      void run.resume().catch(() => undefined)
+    })
+    const run = await start({ command: stubborn })
+    await until(run, 'alive')
+    await run.cancel({ force: true })
+  })
+
+  drive('left and taken up by who wants nothing of it, then frozen and killed', async (stage) => {
+    const run = await stage.start({ command: ['sleep', '100'] })
+    await stage.until(run, 'alive')
+    const { pid } = run
+    await stage.engine.close({ runs: 'leave' })
+    const engine = await stage.open({ recover: false })
+    await engine.stop({ run: run.id }, { mode: 'terminate', timeoutMs: 500 })
+    const held = engine.run(run.id)
+    if (held === undefined) return
+    await held.pause()
+    process.kill(pid ?? 0, 'SIGKILL')
+    await stage.until(held, 'confirmed')
+  })
+
+  drive('orders that are repeated while it is being ended, and a shutdown behind them', async (stage) => {
+    const { start, until } = stage
+    const stop = { termGraceMs: 60_000, killGraceMs: 10_000 }
+    const [run, other] = [await start({ command: stubborn, stop }), await start({ command: stubborn, stop })]
+    await until(run, 'active')
+    await until(other, 'active')
+    void run.cancel()
+    void other.interrupt()
+    await until(run, 'term-sent')
+    await until(other, 'term-sent')
+    void run.cancel()
+    void run.interrupt()
+    await settle()
+    void stage.engine.close({ runs: 'suppress', deadlineMs: 20_000 })
+    await settle()
+    stage.clock.hasten(60_000)
+    await until(run, 'confirmed')
+    await until(other, 'confirmed')
+  })
+
   drive('engines that are left at each step of the ladder', async (stage) => {
     for (const place of ['alive', 'frozen', 'asking', 'term-sent']) {
-      const stop = { askGraceMs: place === 'asking' ? HOURS_MS : 0, termGraceMs: 60_000, killGraceMs: 10_000 }
+      const termGraceMs = place === 'term-sent' ? 60_000 : 500
+      const stop = { askGraceMs: place === 'asking' ? HOURS_MS : 0, termGraceMs, killGraceMs: 10_000 }
       const run = await stage.start({ command: stubborn, stop })
       await stage.until(run, 'alive')
       if (place === 'frozen') await run.pause()
@@ -446,7 +577,6 @@ describe('process', () => {
       await stage.open()
       const taken = stage.engine.run(run.id)
       if (taken === undefined) continue
-      if (place === 'alive') stage.clock.hasten(100_000)
       await stage.until(taken, 'confirmed')
     }
   })
@@ -542,6 +672,14 @@ describe('orders and the registry', () => {
     },
   )
 
+  drive('an order that settles while its engine closes', async ({ engine, start, until }) => {
+    const run = await start({ command: stubborn, session: 's', stop: { termGraceMs: 300 } })
+    await until(run, 'active')
+    const stopping = engine.stop({ session: 's' })
+    await until(run, 'term-sent')
+    await Promise.all([engine.close({ runs: 'cancel' }), stopping])
+  })
+
   drive(
     'orders that are open while an engine closes, and a closing that meets its deadline',
     async ({ engine, start, until, clock }) => {
@@ -575,5 +713,3 @@ describe('what was driven', () => {
     expect(lacking).toEqual([])
   })
 })
-
-afterAll(() => undefined)

@@ -21,7 +21,7 @@ export interface Stage {
   readonly recorder: Recorder
   /** The engine that was opened last. */
   readonly engine: Engine
-  readonly open: () => Promise<Engine>
+  readonly open: (more?: { readonly recover: false }) => Promise<Engine>
   readonly start: (spec: Partial<RunSpec>) => Promise<Run>
   /** A run that speaks; its agent hears its first prompt, if there is one, and then does what it is told. */
   readonly talk: (steps: readonly Step[], spec?: Partial<RunSpec>) => Promise<Run>
@@ -55,10 +55,10 @@ export const onStage = async (
   })
   let engine: Engine | undefined
   const watched: { readonly place: string; readonly act: (run: Run) => unknown }[] = []
-  const open = async (): Promise<Engine> => {
+  const open = async (more: { readonly recover?: false } = {}): Promise<Engine> => {
     const opened = await openEngineOver(
       recorder.over(engine === undefined ? store : await openStore(options)),
-      options,
+      { ...options, ...more },
       clock,
     )
     opened.subscribe((event) => {
