@@ -162,7 +162,7 @@ describe('work', () => {
     await until(run, 'confirmed')
   })
 
-  drive('questions to a person, before any progress and after it', async ({ talk, until, file, go }) => {
+  drive('questions to a person, before any progress and after it', async ({ talk, file, go }) => {
     const asks = { say: { type: 'ask', id: 'q' } } as const
     const run = await talk(
       [
@@ -193,7 +193,7 @@ describe('work', () => {
         const run = await talk(
           [...before, { hear: 1 }, { say: 'heard' }, { say: 'cancelled' }, { until: file('x') }].map(
             (step) => ('say' in step && typeof step.say === 'string' ? { say: { type: step.say } } : step),
-          ) as Step[],
+          ),
           { prompt: 'begin', oneShot },
         )
         await until(run, 'alive')
@@ -325,6 +325,11 @@ describe('process', () => {
       await until(run, 'term-sent')
       await run[mode]({ force: true })
       await stopping
+      const cancelled = await start({ command: stubborn })
+      await until(cancelled, 'active')
+      void cancelled.cancel()
+      await until(cancelled, 'term-sent')
+      await cancelled[mode]({ force: true })
       const other = await start({ command: stubborn })
       await until(other, 'alive')
       void other.cancel()
@@ -552,7 +557,7 @@ describe('process', () => {
     void run.cancel()
     void run.interrupt()
     await settle()
-    void stage.engine.close({ runs: 'suppress', deadlineMs: 20_000 })
+    void stage.engine.close({ runs: 'suppress', deadlineMs: 600_000 })
     await settle()
     stage.clock.hasten(60_000)
     await until(run, 'confirmed')
