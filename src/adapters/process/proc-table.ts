@@ -24,7 +24,7 @@ interface Marks {
   readonly isUnknown: boolean
 }
 
-export const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
+const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
   `${String(pid)}:${String(startTicks)}`
 
 /** Living processes by something that each has one of. */
