@@ -75,6 +75,7 @@ export const layers = [
       'src/actors/spool.ports.ts',
       'src/actors/job.ports.ts',
       'src/actors/pane.ports.ts',
+      'src/actors/guardian.ports.ts',
       'src/actors/workspace.ports.ts',
       'src/errors.ts',
     ],
