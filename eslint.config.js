@@ -122,7 +122,7 @@ const loadedByDefaultExport = [
 ]
 
 export default defineConfig(
-  globalIgnores(['dist/', 'coverage/', 'statecharts/', 'test/fixtures/frames/']),
+  globalIgnores(['dist/', '.bench/', 'coverage/', 'statecharts/', 'test/fixtures/frames/']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   tseslint.configs.strictTypeChecked,

@@ -13,7 +13,8 @@ export default defineConfig({
     // A test that passes at the second try is a fault not yet found.
     retry: 0,
     bail: 0,
-    globalSetup: ['test/support/leftovers.global-setup.ts'],
+    // Torn down in the opposite order.
+    globalSetup: ['test/support/suite-cgroup.global-setup.ts', 'test/support/leftovers.global-setup.ts'],
     // The summary reporter comes last: its `N passed, N failed, N skipped` closes the output.
     reporters: ['default', './test/support/summary-reporter.ts'],
   },

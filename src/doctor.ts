@@ -3,8 +3,9 @@
  *
  * Nothing is started and nothing is left behind; the answers hold for this process's rights and limits.
  */
-import { accessSync, closeSync, constants, existsSync, readFileSync } from 'node:fs'
+import { accessSync, closeSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { findPlace } from './adapters/process/cgroup-place.js'
 import { libc } from './adapters/process/libc.js'
 import { terminalProblem } from './adapters/process/terminal.js'
 import { messageOf } from './errors.js'
@@ -21,7 +22,7 @@ export interface MachineReport {
   /** Whether runs can be supervised here at all. */
   readonly isUsable: boolean
   /** The best containment to be had, or null. */
-  readonly containment: 'group+marks' | 'group' | null
+  readonly containment: 'cgroup' | 'group+marks' | 'group' | null
   readonly facts: readonly MachineFact[]
 }
 
@@ -123,10 +124,11 @@ const terminalFact = (): MachineFact => {
 }
 
 const cgroupFact = (): MachineFact => {
-  const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
-  const mount = mounts.find((path) => existsSync(join(path, 'cgroup.controllers')))
-  const where = mount === undefined ? 'not mounted' : `mounted at ${mount}`
-  return { name: 'cgroup v2', answer: 'unused', reason: `${where}; not used by this version` }
+  const { parent, problem, hasKill } = findPlace()
+  if (problem !== null) return { name: 'cgroup v2', answer: 'no', reason: problem }
+  const how = hasKill ? '' : '; without cgroup.kill (Linux 5.14) a tree is frozen and killed one by one'
+  const reason = `each run gets a cgroup of its own below ${parent}: what sheds every mark is held too${how}`
+  return { name: 'cgroup v2', answer: 'yes', reason }
 }
 
 const onPath = (program: string): string | undefined =>
@@ -169,5 +171,6 @@ export const inspectMachine = async (): Promise<MachineReport> => {
   const hasMarks = facts.some(
     ({ name, answer }) => ['cookie', 'limit mark'].includes(name) && answer === 'yes',
   )
-  return { isUsable, containment: isUsable ? (hasMarks ? 'group+marks' : 'group') : null, facts }
+  const tier = has('cgroup v2') ? 'cgroup' : hasMarks ? 'group+marks' : 'group'
+  return { isUsable, containment: isUsable ? tier : null, facts }
 }

@@ -9,13 +9,15 @@ import { Elsewheres, endOnRecord } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { Inspection, InspectionObserver } from './actors/inspection.js'
 import type { HostServices } from './actors/actor-role.js'
-import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
+import type { Clock, GuardianPort, LogPort, Logger, ProcessPort } from './actors/ports.js'
 import type { EngineRow, StorePort } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
 import type { RunEventOut } from './actors/run-events.js'
 import { thawAll } from './actors/freezing.js'
 import type { RunActor } from './actors/run.actor.js'
+import { isAdoptable } from './actors/run-survival.js'
+import type { Wanted } from './actors/take-over.js'
 import { inTime } from './actors/store-waits.js'
 import type { StopReceipt } from './actors/stop-call.js'
 import { RunwardenError, messageOf } from './errors.js'
@@ -29,6 +31,7 @@ import {
   stopOptionsSchema,
 } from './options.js'
 import type { CloseOptions, FreezeOrderOptions, Scope, StopOptions } from './options.js'
+import type { OnRecover } from './machines/run/run.context.js'
 import type { FreezeMode } from './machines/stop-order/stop-order.context.js'
 import { Records, toStopScope } from './records.js'
 import type { HistoryQuery, LogOptions, RunHistory, RunProcess, RunQuery, RunSummary } from './records.js'
@@ -60,6 +63,14 @@ export interface EngineParts {
   readonly logs: LogPort
   readonly delivery: DeliveryHooks
   readonly row: EngineRow
+  readonly onRecover: OnRecover
+  /** Null: nobody ends the runs when this process dies. */
+  readonly guardian: GuardianPort | null
+}
+
+/** Whose runs are recovered, and in whose name. */
+export interface Recovery extends Wanted {
+  readonly by: 'recovery' | 'guardian'
 }
 
 /** What the jobs need of the engine that works them. */
@@ -74,12 +85,16 @@ export interface EngineSeam {
   readonly start: (spec: RunSpec, jobId: string) => Promise<Run>
   /** R5: whether an engine is provably dead, or has closed. */
   readonly isGone: (engineId: string) => Promise<boolean>
+  /** R3: takes up a run of a dead engine, as that run has chosen. */
+  readonly recover: (runId: string) => Promise<unknown>
   readonly isClosing: () => boolean
   /** Of an engine that is closing: the runs that are left when it has. */
   readonly closed: () => Promise<{ readonly left: readonly string[] }>
 }
 
 const HEARTBEAT_MS = 5_000
+/** Between two turns of the event loop, so that commands have theirs. */
+const ORPHANS_PER_TURN = 32
 
 export class Engine {
   readonly id: string
@@ -112,6 +127,7 @@ export class Engine {
       processes,
       logs: parts.logs,
       delivery: parts.delivery,
+      onRecover: parts.onRecover,
       requestAdmission: (run) => {
         this.#registry.admitAttempt(run)
       },
@@ -156,6 +172,7 @@ export class Engine {
       claims: this.#claims,
       start: (spec, jobId) => this.#start(spec, jobId),
       isGone: (engineId) => this.#elsewhere.isGone(engineId),
+      recover: (runId) => this.recover({ by: 'recovery', of: null, runId }),
       isClosing: () => this.#closed !== null,
       closed: async () => (await this.#closed) ?? { left: [] },
     }
@@ -172,22 +189,34 @@ export class Engine {
     await this.#elsewhere.abandonOrdersOfTheDead()
     this.#filed.start()
     this.#beat()
-    if (recover === 'interrupt') {
-      for (const run of await this.#elsewhere.takeOverAll()) {
-        if (run.state.isSettled || run.state.intent !== null) continue
-        void run.post({
-          type: 'run.interrupt',
-          by: 'recovery',
-          reason: 'the engine that ran it died',
-          force: false,
-        })
-      }
-    }
+    if (recover === 'interrupt') await this.recover({ by: 'recovery', of: null, runId: null })
     await this.#registry.recovered()
     // P19: no hook is called before the host has its engine.
     setImmediate(() => {
       this.#factory.open()
     })
+  }
+
+  /** @internal Takes up the runs of dead engines, and interrupts those that nobody wanted to end (R3). Returns what was taken. */
+  async recover({ by, ...wanted }: Recovery): Promise<readonly RunActor[]> {
+    const runs = await this.#elsewhere.takeOverAll(wanted)
+    // R8: they are held, and reached by every stop from here on; that they are ended is waited for by nobody.
+    void this.#endOrphans(runs, by)
+    return runs
+  }
+
+  async #endOrphans(runs: readonly RunActor[], by: Recovery['by']): Promise<void> {
+    for (let from = 0; from < runs.length; from += ORPHANS_PER_TURN) {
+      for (const run of runs.slice(from, from + ORPHANS_PER_TURN)) {
+        // R3, R7: it goes on here; a guardian goes on with nothing.
+        const goesOn = by === 'recovery' && isAdoptable(run.policy, run.state)
+        // With its result there, the time it has to exit goes on, and ends it.
+        const isEnding = run.isEndWanted || run.state.isSettled || run.state.work === 'open.finishing'
+        if (!goesOn && !isEnding)
+          void run.post({ type: 'run.interrupt', by, reason: 'the engine that ran it died', force: false })
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   /**
@@ -431,6 +460,7 @@ export class Engine {
       await step('spool', () => host.spool?.discard())
       await step('store', () => host.store.close())
     })
+    this.#parts.guardian?.dismiss({ hasLeft: runs !== 'leave' && left.length > 0 })
     return { left }
   }
 
@@ -548,6 +578,8 @@ export class Engine {
       // INV-11: what is over is in the store; the handle that the host holds goes on answering.
       if (run.state.isDone) this.#registry.letGo(run)
     })
+    // R7: before anything of it is on record.
+    this.#parts.guardian?.arm()
     run.turns.onNews((news) => {
       this.#publish(news)
     })

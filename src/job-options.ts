@@ -7,7 +7,8 @@ import { noNul, parseOptions } from './option-types.js'
 import { hostProtocols, protocolSchema } from './job-protocol.js'
 import { runSpecFields } from './run-spec.js'
 
-const { id, command, env, labels, session, task, stop, limits, output, watchdog } = runSpecFields.entries
+const { id, command, env, labels, session, task, stop, limits, output, watchdog, onRecover } =
+  runSpecFields.entries
 
 const jobId = id.wrapped
 const name = session.wrapped
@@ -79,6 +80,8 @@ export const jobSpecSchema = v.pipe(
     stop,
     limits,
     output,
+    /** As in a run's spec: what becomes of its run when the engine dies that works it. */
+    onRecover,
     /** Runs that may be started before the job is exhausted. Default 3. */
     attempts: v.optional(count(ATTEMPTS_MAX), 3),
     /** Whether completed work waits for `accept`. Default: true for a job with a workspace. */

@@ -53,6 +53,7 @@ interface Speaking {
   readonly protocol?: ProtocolOption | undefined
   readonly prompt?: string | undefined
   readonly stdin?: string | undefined
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep' | undefined
 }
 
 const needsPrompt = (given: string): string =>
@@ -64,7 +65,7 @@ const needsPrompt = (given: string): string =>
  *
  * @throws `invalid-option`.
  */
-export const assertSpeakable = ({ protocol, prompt, stdin }: Speaking, what: string): void => {
+export const assertSpeakable = ({ protocol, prompt, stdin, onRecover }: Speaking, what: string): void => {
   const refuse = (why: string): never => {
     throw new RunwardenError('invalid-option', `${what}: ${why}`)
   }
@@ -74,6 +75,10 @@ export const assertSpeakable = ({ protocol, prompt, stdin }: Speaking, what: str
   const shape = v.strictObject({ protocol: v.strictObject({ options: namedOptionsSchema(own.options) }) })
   parseOptions(shape, { protocol: { options: given.options } }, what)
   if (own.isInteractive) {
+    if (onRecover === 'adopt' || onRecover === 'keep')
+      refuse(
+        `option onRecover "${onRecover}" cannot be had: protocol ${given.name} takes prompts, and that conversation ends with the engine`,
+      )
     if (prompt === undefined) refuse(needsPrompt(given.name))
     if (stdin !== undefined)
       refuse(`option stdin has no use: protocol ${given.name} writes to it; give the prompt as option prompt`)

@@ -81,7 +81,7 @@ const runSpecOf = (
   protocol: Protocol | undefined,
 ): RunSpec => {
   const kept = keptOf(job.row)
-  const { command, stdin, prompt, watchdog, session, task, labels, stop, limits, output } = kept
+  const { command, stdin, prompt, watchdog, session, task, labels, stop, limits, output, onRecover } = kept
   return {
     id: runId,
     command,
@@ -98,6 +98,7 @@ const runSpecOf = (
     stop,
     limits,
     output,
+    ...(onRecover === undefined ? {} : { onRecover }),
   }
 }
 
@@ -212,9 +213,12 @@ export class JobQueue extends JobList {
             const run = await store.loadRun(runId)
             return run === null || run.head.doneAt !== null ? null : run.owner
           },
-          endRun: (runId) => {
-            this.#interrupt([runId], 'the engine that ran it died').catch((error: unknown) => {
-              logger.warn({ run: runId, error: messageOf(error) }, "a dead engine's run could not be ended")
+          recoverRun: (runId) => {
+            this.#seam.recover(runId).catch((error: unknown) => {
+              logger.warn(
+                { run: runId, error: messageOf(error) },
+                "a dead engine's run could not be taken up",
+              )
             })
           },
         }),

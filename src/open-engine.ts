@@ -14,20 +14,21 @@ import type { SpoolPort } from './actors/spool.ports.js'
 import type { StorePort } from './actors/store.ports.js'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createLogFiles } from './adapters/process/log-files.js'
-import { createProcessPort } from './adapters/process/process-port.js'
 import { inOurTerms } from './adapters/store/in-our-terms.js'
 import { KyselyStore } from './adapters/store/kysely-store.js'
 import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
 import type { Database, Db } from './adapters/store/schema.js'
-import { withPanes } from './adapters/surface/pane-port.js'
 import { toStoreError } from './adapters/store/errors.js'
 import { createSpool } from './adapters/store/spool.js'
 import { openPostgres } from './adapters/store/postgres.js'
 import { isPostgresUrl, withoutCredentials } from './adapters/store/postgres-url.js'
 import { openSqlite } from './adapters/store/sqlite.js'
+import { chooseProcesses } from './containment.js'
+import type { Tier } from './containment.js'
 import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
+import { chooseGuardian } from './guardian-task.js'
 import { isInScope } from './machines/registry/registry.machine.js'
 import { absolute, parseOptions } from './option-types.js'
 import { engineOptionsSchema } from './options.js'
@@ -49,19 +50,36 @@ export interface EngineOptions {
   // A host's instance is typed by its own tables: which those are means nothing here.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   readonly kysely?: Kysely<any>
-  readonly containment?: { readonly prefer?: Tier; readonly atLeast?: Tier }
+  readonly containment?: {
+    /** The best tier to use; where `cgroup` cannot be had, `group+marks` is taken. Default `cgroup`. */
+    readonly prefer?: Tier
+    /** Refuse to open the engine where this cannot be had (`invalid-option`, saying why). */
+    readonly atLeast?: Tier
+    readonly cgroup?: {
+      /** The cgroup (v2) below which each execution gets its own: an absolute path. Default: the cgroup of this process. */
+      readonly parent?: string
+    }
+  }
   readonly recover?: 'interrupt' | false
+  /**
+   * R3: what becomes of this engine's runs when it dies, unless a run says otherwise: the next engine interrupts them (default), adopts
+   * them, or keeps its hands off.
+   */
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }
   readonly commitDeadlineMs?: number
   readonly delivery?: Partial<DeliveryHooks>
+  /**
+   * When this process dies without `close`, a small process beside it ends and confirms its runs, as the next engine would (R7). It is
+   * started with the first run, and goes when the engine closes. Only with `database`, and not `:memory:`. Default false.
+   */
+  readonly guardian?: boolean
   readonly logger?: Logger
   /** Sees the charts of the engine move, in XState's inspection protocol: see `Engine.inspect`. */
   readonly inspect?: InspectionObserver
 }
-
-type Tier = 'cgroup' | 'group+marks' | 'group'
 
 const silent: Logger = {
   debug: () => undefined,
@@ -151,26 +169,6 @@ const nameOf = (database: string | undefined): string =>
     ? 'database of the host'
     : `database ${isPostgresUrl(database) ? withoutCredentials(database) : database}`
 
-const TIERS: readonly Tier[] = ['group', 'group+marks', 'cgroup']
-
-const chooseProcesses = ({ containment }: ParsedEngineOptions): ProcessPort => {
-  const { prefer = 'group+marks', atLeast } = containment
-  if (prefer === 'cgroup' || atLeast === 'cgroup') {
-    const option = prefer === 'cgroup' ? 'prefer' : 'atLeast'
-    throw new RunwardenError(
-      'invalid-option',
-      `createEngine: option containment.${option} "cgroup" cannot be had: this version offers group+marks and group`,
-    )
-  }
-  if (atLeast !== undefined && TIERS.indexOf(prefer) < TIERS.indexOf(atLeast)) {
-    throw new RunwardenError(
-      'invalid-option',
-      `createEngine: option containment.prefer "${prefer}" is less than containment.atLeast "${atLeast}"`,
-    )
-  }
-  return withPanes(createProcessPort(prefer))
-}
-
 const machineId = (): string => {
   try {
     return readFileSync('/etc/machine-id', 'utf8').trim() || hostname()
@@ -244,6 +242,8 @@ export const openEngineOver = async (
       heartbeatAt: now,
       closedAt: null,
     },
+    onRecover: options.onRecover,
+    guardian: chooseGuardian(id, processes.self, options, logger),
   })
   if (options.inspect !== undefined) engine.inspectFromStart(options.inspect)
   if (spool !== null) await replaySpools(store, spool, processes, hostId)

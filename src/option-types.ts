@@ -29,6 +29,8 @@ export const name = v.pipe(
   noNul,
 )
 
+export const onRecoverSchema = v.picklist(['interrupt', 'adopt', 'keep'])
+
 /** Ids name folders and appear in URLs. */
 const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 export const runId = v.pipe(

@@ -3,13 +3,20 @@ import * as v from 'valibot'
 import type { InspectionObserver } from './actors/inspection.js'
 import { isPostgresUrl } from './adapters/store/postgres-url.js'
 import type { PresenceSource } from './presence-source.js'
-import { bytes, ms, name, noNul, runId, unreserved } from './option-types.js'
+import { bytes, ms, name, noNul, onRecoverSchema, runId, unreserved } from './option-types.js'
 
 const containmentSchema = v.strictObject({
-  /** Default `group+marks`. */
+  /** The best tier to use. Default: the best there is. */
   prefer: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
   /** Refuse to open the engine where this cannot be had. */
   atLeast: v.optional(v.picklist(['cgroup', 'group+marks', 'group'])),
+  cgroup: v.optional(
+    v.strictObject({
+      /** The cgroup (v2) below which each execution gets its own: an absolute path. Default: the cgroup of this process. */
+      parent: v.optional(v.pipe(v.string(), noNul, v.startsWith('/', 'must be an absolute path'))),
+    }),
+    {},
+  ),
 })
 
 /** `mysql://…` would otherwise be taken for a file in a folder `mysql:`. */
@@ -35,9 +42,11 @@ export const engineOptionsSchema = v.strictObject({
   dialect: v.optional(anything),
   /** The host's own Kysely instance, in which it has run the migrations; it is not closed. */
   kysely: v.optional(anything),
-  containment: v.optional(containmentSchema, {}),
+  containment: v.optional(containmentSchema, { cgroup: {} }),
   /** What becomes of runs whose engine died: `interrupt` them, or leave them to `stop`. Default `interrupt`. */
   recover: v.optional(v.union([v.literal('interrupt'), v.literal(false)]), 'interrupt'),
+  /** R3: what becomes of runs that give no `onRecover` of their own, when this engine dies. Default `interrupt`. */
+  onRecover: v.optional(onRecoverSchema, 'interrupt'),
   /** Where output is kept. Default: a folder beside a database file, else nowhere. */
   logs: v.optional(
     v.union([
@@ -69,6 +78,11 @@ export const engineOptionsSchema = v.strictObject({
   ),
   /** How long a stop waits for a store that does not answer before it goes ahead. Default 2 000 ms. */
   commitDeadlineMs: v.optional(ms, 2_000),
+  /**
+   * R7: a small process of its own ends this engine's runs when this process dies without `close`. Started with the first run. Needs a
+   * store that it can open: a path or `postgres://…`. Default false.
+   */
+  guardian: v.optional(v.boolean(), false),
   /** Any pino-shaped logger. Silent by default. */
   logger: v.optional(anything),
   /** Sees the charts of the engine move, from the first transition on: see `engine.inspect`. */

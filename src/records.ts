@@ -205,7 +205,7 @@ export class Records {
       this.#store.transitionsOf('run', runId, query),
       this.#store.ordersOf(runId),
       this.#store.noticesOf(runId),
-      this.#store.timersOf('run', runId),
+      this.#store.timersOf('run', [runId]),
     ])
     const snapshot = JSON.parse(stored.snapshot) as { value: RunStateValue; context: RunContext }
     const { context } = snapshot

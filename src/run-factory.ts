@@ -3,6 +3,7 @@
  *
  * Owns: the defaults of a run's policy, and what is kept in memory only (commands, environments, input: L7).
  */
+import { Readable } from 'node:stream'
 import type { HostServices } from './actors/actor-role.js'
 import { Deliveries } from './actors/deliveries.js'
 import type { DeliveryHooks } from './actors/deliveries.js'
@@ -12,10 +13,11 @@ import { RunActor } from './actors/run.actor.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import type { RunEnvironment } from './actors/run-effects.js'
 import type { StoredRun } from './actors/store.ports.js'
+import { protocolNamed } from './adapters/protocol/by-name.js'
 import { lines } from './adapters/protocol/lines.js'
 import { socketOf } from './adapters/surface/tmux.js'
-import { messageOf } from './errors.js'
-import type { RunContext, RunPolicy } from './machines/run/run.context.js'
+import { RunwardenError, messageOf } from './errors.js'
+import type { OnRecover, RunContext, RunPolicy } from './machines/run/run.context.js'
 import { absolute } from './option-types.js'
 import { watchdogDefaults } from './run-spec.js'
 import type { ParsedRunSpec } from './run-spec.js'
@@ -29,7 +31,29 @@ const DEFAULTS = {
 const PERSISTENT_ASK_GRACE_MS = 10_000
 const TERMINAL_DEFAULTS = { cols: 80, rows: 24, name: 'xterm-256color' }
 
-const policyOf = (spec: ParsedRunSpec, hooks: DeliveryHooks): RunPolicy => ({
+/** R10: what cannot outlive its engine is refused by name, at the door. */
+const assertSurvives = (spec: ParsedRunSpec, onRecover: OnRecover, hasLog: boolean): void => {
+  if (onRecover === 'interrupt') return
+  const refuse = (why: string): never => {
+    throw new RunwardenError('invalid-option', `start: option onRecover "${onRecover}" cannot be had: ${why}`)
+  }
+  const { protocol, stdin, stdio, surface, fallback } = spec
+  const others = fallback?.candidates ?? []
+  if (!hasLog) refuse('this engine keeps no logs, and the output is to outlive it there')
+  if (stdio === 'pty')
+    refuse('option stdio "pty" is a terminal that this engine holds, and it is hung up with it')
+  if (surface !== undefined)
+    refuse(`what a command writes into its pane (option surface) goes to this engine alone`)
+  if (protocol.isInteractive)
+    refuse(`protocol "${protocol.name}" takes prompts, and that conversation ends with this engine`)
+  if (others.some((one) => one.protocol !== undefined && one.protocol.name !== protocol.name))
+    refuse('the record of a run names one protocol, and a candidate of option fallback has another')
+  const inputs = [stdin, ...others.map((one) => one.stdin)]
+  if (inputs.some((input) => input === 'pipe' || input instanceof Readable))
+    refuse('option stdin is a pipe, which breaks with this engine; give it as text')
+}
+
+const policyOf = (spec: ParsedRunSpec, onRecover: OnRecover, hooks: DeliveryHooks): RunPolicy => ({
   ...DEFAULTS,
   isInteractive: spec.protocol.isInteractive && !spec.oneShot,
   isDriven: spec.protocol.isInteractive,
@@ -49,6 +73,7 @@ const policyOf = (spec: ParsedRunSpec, hooks: DeliveryHooks): RunPolicy => ({
   isForeground: spec.foreground,
   timeoutMs: spec.limits.timeoutMs ?? null,
   maxOutputBytes: spec.limits.maxOutputBytes ?? null,
+  onRecover,
 })
 
 const toStdin = (stdin: ParsedRunSpec['stdin'] | undefined): StdinSource => {
@@ -76,6 +101,8 @@ export interface RunFactoryParts {
   readonly processes: ProcessPort
   readonly logs: LogPort
   readonly delivery: DeliveryHooks
+  /** For runs that do not say. */
+  readonly onRecover: OnRecover
   readonly requestAdmission: (run: RunActor) => void
   readonly onDisowned: (run: RunActor) => void
 }
@@ -98,6 +125,9 @@ export class RunFactory {
 
   fromSpec(runId: string, spec: ParsedRunSpec, job: string | null): RunActor {
     const { session, task, labels, output } = spec
+    const { logs, onRecover: otherwise } = this.#parts
+    const onRecover = spec.onRecover ?? otherwise
+    assertSurvives(spec, onRecover, logs.pathOf(runId, 1) !== null)
     const here = process.cwd()
     const first = { command: spec.command, cwd: spec.cwd, env: spec.env, stdin: spec.stdin }
     const candidates = [first, ...(spec.fallback?.candidates ?? [])].map((candidate) => {
@@ -129,7 +159,7 @@ export class RunFactory {
     const run = new RunActor(
       row,
       {
-        ...this.#environment(policyOf(spec, this.#parts.delivery)),
+        ...this.#environment(policyOf(spec, onRecover, this.#parts.delivery)),
         ...output,
         candidates,
         protocol: spec.protocol,
@@ -146,7 +176,9 @@ export class RunFactory {
   /** A run that another engine began: its command is not known here, so that it can be ended and not launched. */
   fromRecord(stored: StoredRun): RunActor {
     const { context } = JSON.parse(stored.snapshot) as { context: RunContext }
-    return new RunActor(stored.row, this.#environment(context.policy), this.#parts.host)
+    const environment = this.#environment(context.policy)
+    const protocol = protocolNamed(stored.row.protocol) ?? environment.protocol
+    return new RunActor(stored.row, { ...environment, protocol }, this.#parts.host)
   }
 
   /** P9: by default a failure before any progress of the attempt. */

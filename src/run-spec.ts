@@ -9,7 +9,7 @@ import type { Protocol } from './actors/ports.js'
 import type { WatchdogLimits } from './actors/watchdog-limits.js'
 import { lines } from './adapters/protocol/lines.js'
 import { RunwardenError } from './errors.js'
-import { bytes, ms, name, noNul, parseOptions, runId, unreserved } from './option-types.js'
+import { bytes, ms, name, noNul, onRecoverSchema, parseOptions, runId, unreserved } from './option-types.js'
 import { ptySchema, surfaceSchema } from './terminal-options.js'
 
 const command = v.pipe(
@@ -171,6 +171,12 @@ export const runSpecFields = v.strictObject({
     }),
     {},
   ),
+  /**
+   * What becomes of the run when its engine dies (R3, R10): the next engine ends it (`interrupt`), goes on with it (`adopt`), or leaves it
+   * to a stop (`keep`). The last two need a log, no prompts, and stdin as text or none: its output goes to the log's files by itself.
+   * Default: the engine's `onRecover`.
+   */
+  onRecover: v.optional(onRecoverSchema),
   /** Further ways to do the work, tried in order after a failure before any progress. */
   fallback: v.optional(
     v.strictObject({

@@ -96,6 +96,10 @@ export class Deliveries {
     return this.#hooks.deliver !== undefined
   }
 
+  get canFinalize(): boolean {
+    return this.#hooks.finalize !== undefined
+  }
+
   /** No hook is called before the host can have the engine, which its hooks may want to ask. */
   open(): void {
     this.#open()
@@ -105,6 +109,11 @@ export class Deliveries {
   async finalize(run: RunActor): Promise<void> {
     const { finalize, finalizeDeadlineMs } = this.#hooks
     const { outcome } = run.context
+    if (finalize === undefined && run.policy.hasFinalize) {
+      // It was accepted by an engine that finalizes. One that can may take it up in time; without one the chart goes on at its deadline.
+      this.#host.logger.warn({ run: run.id }, 'an outcome waits for an engine with a finalize hook')
+      return
+    }
     if (finalize === undefined || outcome === null) {
       await run.post({ type: 'delivery.finalized' })
       return

@@ -1,8 +1,8 @@
 /**
  * What dead engines hold of the queue is given back.
  *
- * A claim without a run goes back to its place. A run is ended through the registry, like any other of a dead engine; its own
- * transitions then move the job (O13).
+ * A claim without a run goes back to its place. A run is taken up like any other of a dead engine, and ended or gone on with as it has
+ * chosen (R3); its own transitions then move the job (O13).
  * Invariants: INV-13, R5 (only what a provably dead engine holds).
  */
 import type { JobContext } from '../machines/job/job.context.js'
@@ -21,8 +21,8 @@ export interface RecoveryPorts {
   /** The engine that holds a run that is not over, or null. */
   readonly ownerOf: (runId: string) => Promise<string | null>
   readonly isGone: (engineId: string) => Promise<boolean>
-  /** Takes a dead engine's run over and ends it; resolves when it was told. */
-  readonly endRun: (runId: string) => void
+  /** Takes a dead engine's run up, as it has chosen. */
+  readonly recoverRun: (runId: string) => void
 }
 
 const recoverClaim = async (
@@ -43,7 +43,7 @@ const recoverClaim = async (
 const recoverRun = async (ports: RecoveryPorts, claim: JobContext['claim']): Promise<void> => {
   const owner = claim === null ? null : await ports.ownerOf(claim.runId)
   if (claim === null || owner === null || owner === ports.engineId) return
-  if (await ports.isGone(owner)) ports.endRun(claim.runId)
+  if (await ports.isGone(owner)) ports.recoverRun(claim.runId)
 }
 
 export const recoverJobs = async (ports: RecoveryPorts): Promise<void> => {

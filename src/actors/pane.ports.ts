@@ -49,6 +49,11 @@ export interface PaneProcessPort extends ProcessPort {
    * limit mark. Null when any of this is not so.
    */
   claim(pid: number, shellPid: number, marks: ExecutionMarks): Claimed | null
+  /**
+   * Brings a process that waits to become the command into the cgroup that its marks name. Null when it is in there, else why it is not:
+   * then there is no such cgroup. Throws where that is demanded (`containment.atLeast`).
+   */
+  hold(leader: ProcessIdentity, marks: ExecutionMarks): string | null
   identify(pid: number): ProcessIdentity | null
   /** Whether a shell has its terminal to itself, as at its prompt. */
   isForeground(pid: number): boolean

@@ -36,6 +36,8 @@ export interface ExecutionMarks {
   readonly cookie: string
   /** The value of an unused soft resource limit, or null where it cannot be set. */
   readonly limit: number | null
+  /** The folder of its cgroup, where it gets one; nothing else is ever put into that. */
+  readonly cgroup?: string
 }
 
 /** Holds the cookies of all executions that a process descends from, `:` between them. */
@@ -72,6 +74,8 @@ export interface LaunchSpec {
   readonly terminal?: TerminalSpec | undefined
   /** A pane of a terminal program in place of pipes (P12). */
   readonly pane?: PaneSpec | undefined
+  /** R10: the folder of its log, whose files take the place of pipes; stdin is text or nothing then. */
+  readonly outputFolder?: string | undefined
   readonly marks: ExecutionMarks
 }
 
@@ -93,7 +97,7 @@ export interface TreeMember {
 
 export interface SignalFailure {
   readonly pid: number
-  /** `EPERM`, or `refused` for what may never be signalled (C8). */
+  /** `EPERM`; `refused` for what may never be signalled (C8); `escaped` for what its tier does not reach (C2). */
   readonly error: string
 }
 
@@ -104,12 +108,16 @@ export interface Execution {
   readonly containment: Containment
   /** True when this process is the leader's parent, so that the exit status will be known. */
   readonly isOwnChild: boolean
-  /** The leader's exit, for an own child; never settles otherwise. */
+  /** Whether `exited` will settle: for an own child, and for one that is taken up to go on (R3). */
+  readonly isExitTold?: boolean
+  /** The leader's exit; that of another engine's child is `isUnseen`. */
   readonly exited: Promise<ExitStatus>
-  /** Registers the one receiver of output. Chunks are shared: copy what is kept. */
-  onOutput(receive: (stream: OutputStream, chunk: Buffer) => void): void
+  /** Registers the one receiver of output. Chunks are shared: copy what is kept. What comes from files waits for the receiver's promise. */
+  onOutput(receive: (stream: OutputStream, chunk: Buffer) => unknown): void
   /** Resolves when both streams have ended. */
   readonly drained: Promise<void>
+  /** Of output in files: resolves when what stands there now has been acted upon, or after a while. */
+  readonly caughtUp?: () => Promise<void>
   /** Cuts whatever pipe is still open; true when something had to be cut (L2). */
   cutOutput(): boolean
   /** The process goes on without us: its output is read and thrown away, and it keeps this process alive no longer. */
@@ -127,6 +135,11 @@ export interface Execution {
     signal: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT',
     members: readonly TreeMember[],
   ): readonly SignalFailure[]
+  /**
+   * Lets go what was frozen as a whole (O1): also whom no SIGCONT is meant for, or could reach. Null when nothing is held so any more, else
+   * why it still is.
+   */
+  unfreeze?(): string | null
   /** The evidence an empty tree of this containment gives. */
   readonly emptyEvidence: EvidenceKind
   /** The pane it lives in, if any. */
@@ -136,6 +149,8 @@ export interface Execution {
    * of it any more, else why not. Answers within that time (P14).
    */
   closeSurface?(withinMs: number): Promise<string | null>
+  /** Removes what held the processes, once they are gone. False when it could not be removed: there is no more to it than an empty folder. */
+  discard?(): boolean
 }
 
 /** How an execution is found again in a later process. */
@@ -147,6 +162,8 @@ export interface ExecutionRecord {
   readonly identity: ProcessIdentity | null
   readonly launchedAt: number | null
   readonly pane?: PaneRecord | null
+  /** R10: where its output is read on. */
+  readonly outputFolder?: string | null
 }
 
 export interface ProcessPort {
@@ -167,6 +184,14 @@ export interface ProcessPort {
   usage(
     process: Pick<ProcessIdentity, 'pid' | 'startTicks'>,
   ): { readonly cpuMs: number; readonly rssBytes: number } | null
+}
+
+/** Ends the runs of this engine when it dies (R7). */
+export interface GuardianPort {
+  /** Called in the tick of each run's start, before anything of it is recorded; does something the first time. */
+  arm(): void
+  /** The engine closes. `hasLeft`: some of its runs are not proven gone, and were not to be left. */
+  dismiss(state: { readonly hasLeft: boolean }): void
 }
 
 // ── output ─────────────────────────────────────────────────────────────────────────────────────
@@ -260,6 +285,8 @@ export interface LogPort {
   /** The folder of one execution's log, or null where nothing is kept. */
   pathOf(runId: string, attempt: number): string | null
   open(runId: string, attempt: number): LogWriter | null
+  /** R10: of an execution that writes its output files itself; what is written here are the times, and how far they were read. */
+  openIndex(runId: string, attempt: number, options: { readonly isAdopted: boolean }): LogWriter | null
 }
 
 // ── logging ────────────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ export interface ProcessActorOptions {
   /** How long output is read after the tree is empty, in ms. */
   readonly drainMs: number
   readonly report: (fact: ProcessFact) => void
-  readonly onOutput: (stream: OutputStream, chunk: Buffer) => void
+  readonly onOutput: (stream: OutputStream, chunk: Buffer) => unknown
   /** All output there will be has been given to `onOutput`. */
   readonly onDrained: (isCut: boolean) => void
 }
@@ -108,6 +108,7 @@ export class ProcessActor {
     }
     try {
       this.#own(await processes.launch(spec))
+      this.follow()
       report({ type: 'process.launched', attempt })
     } catch (error) {
       this.#failLaunch(codeOf(error) ?? 'launch-failed', messageOf(error))
@@ -117,8 +118,15 @@ export class ProcessActor {
   /** Takes up an execution that another process launched. Reports `process.gone` when nothing of it is left. */
   async adopt(record: ExecutionRecord): Promise<void> {
     this.#isExitReported = true
-    this.#own(await this.#options.processes.adopt(record))
-    this.#pursuit?.watch()
+    const execution = await this.#options.processes.adopt(record)
+    this.#own(execution)
+    await this.#pursuit?.takeUp({ isWatched: execution.isExitTold === true })
+  }
+
+  /** From here on the leader's exit is told. Of an adopted one not before its run knows that it was launched. */
+  follow(): void {
+    const execution = this.#execution
+    void execution?.exited.then((exit) => this.#onExit(execution, exit))
   }
 
   writeInput(chunk: string | Uint8Array): boolean {
@@ -144,8 +152,13 @@ export class ProcessActor {
   }
 
   /** Resolves with the first report, by its deadline; the tree is kept frozen from then on. */
-  async freeze(options = { isTakenUp: false }): Promise<void> {
-    await this.#freeze?.freeze(options)
+  async freeze(): Promise<void> {
+    await this.#freeze?.freeze()
+  }
+
+  /** The engine before this one may have stopped the tree, wholly or in part: what is found stopped is continued by the next thaw. */
+  takeUpFrozen(): void {
+    this.#freeze?.takeUp()
   }
 
   async thaw(): Promise<void> {
@@ -206,12 +219,14 @@ export class ProcessActor {
     void execution.drained.then(() => {
       this.#hasOutputEnded = true
     })
-    void execution.exited.then((exit) => this.#onExit(execution, exit))
   }
 
   async #onExit(execution: Execution, exit: ExitStatus): Promise<void> {
     const { attempt, report } = this.#options
+    // L2: what it wrote came before its exit.
+    await execution.caughtUp?.()
     const isTreeEmpty = (await this.#pursuit?.isEmpty()) ?? false
+    if (this.#isGone) return
     this.#isExitReported = true
     // L2: a last line without a newline was written before the exit, and counts before it.
     if (this.#hasOutputEnded) this.#tellDrained(false)
@@ -227,7 +242,8 @@ export class ProcessActor {
     this.#isGone = true
     this.#freeze?.end()
     this.#pursuit?.end()
-    const { clock, drainMs } = this.#options
+    const { clock, drainMs, logger } = this.#options
+    if (execution.discard?.() === false) logger.warn({}, 'an empty cgroup could not be removed')
     const cancel = clock.after(drainMs, () => {
       this.#tellDrained(execution.cutOutput())
     })

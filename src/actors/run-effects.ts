@@ -14,6 +14,7 @@ import type { HostServices } from './actor-role.js'
 import type { ProcessActor } from './process.actor.js'
 import type { ExecutionFacts } from './run-rows.js'
 import type { RunActor } from './run.actor.js'
+import { isOnFiles } from './run-survival.js'
 
 /** How one candidate is launched. Kept in memory only: arguments and environment may hold secrets (L7). */
 export type Candidate = Pick<LaunchSpec, 'command' | 'cwd' | 'env' | 'stdin' | 'terminal' | 'pane'> & {
@@ -80,7 +81,11 @@ const launch = async (run: RunActor, attempt: number): Promise<void> => {
   }
   run.turns.launching(attempt)
   const { protocol: _protocol, ...command } = candidate
-  await processActor.launch({ ...command, runId: run.id, attempt, marks }, () => !run.isEndWanted)
+  const outputFolder = isOnFiles(run.policy) ? (run.execution?.logPath ?? undefined) : undefined
+  await processActor.launch(
+    { ...command, runId: run.id, attempt, marks, outputFolder },
+    () => !run.isEndWanted,
+  )
 }
 
 const performEffect = async (run: RunActor, effect: RunEffect): Promise<void> => {

@@ -2,20 +2,26 @@
 import type { HostServices } from './actor-role.js'
 import { ProcessActor } from './process.actor.js'
 import type { RunActor } from './run.actor.js'
+import { isOnFiles } from './run-survival.js'
 
-/** An adopted execution's output went to the engine that launched it: its log is not written to again. */
+/** Output that went through pipes went to the engine that launched it: of an adopted execution that log is not written to again. */
+const openLog = ({ id, policy, environment: { logs } }: RunActor, attempt: number, isAdopted: boolean) => {
+  if (isOnFiles(policy)) return logs.openIndex(id, attempt, { isAdopted })
+  return isAdopted ? null : logs.open(id, attempt)
+}
+
 export const newProcessActor = (
   run: RunActor,
   attempt: number,
   host: HostServices,
   { isAdopted }: { readonly isAdopted: boolean },
 ): ProcessActor => {
-  const { processes, drainMs, logs } = run.environment
+  const { processes, drainMs } = run.environment
   const { clock, logger } = host
   // First: a protocol of the host's own making may throw here.
   const session = run.turns.newSession(attempt)
-  const log = isAdopted ? null : logs.open(run.id, attempt)
-  run.output.begin()
+  const log = openLog(run, attempt, isAdopted)
+  run.output.begin({ isAdopted })
   return new ProcessActor({
     attempt,
     processes,
@@ -24,9 +30,13 @@ export const newProcessActor = (
     drainMs,
     report: (fact) => void run.post(fact),
     onOutput: (stream, chunk) => {
-      log?.write(stream, chunk, clock.wallMs())
+      const at = clock.wallMs()
+      const isAhead = !isOnFiles(run.policy)
+      if (isAhead) log?.write(stream, chunk, at)
       run.output.chunk(stream, chunk)
       session.push(stream, chunk)
+      // R10: read is what has been acted upon, and is on record.
+      return isAhead ? undefined : run.caughtUp().then(() => log?.write(stream, chunk, at))
     },
     onDrained: (isCut) => {
       session.end()

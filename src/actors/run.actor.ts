@@ -158,6 +158,11 @@ export class RunActor implements ActorRole {
     return this.#durable.post(message, isStill)
   }
 
+  /** Resolves when what was posted until now has been taken, and what it meant is on record. */
+  async caughtUp(): Promise<void> {
+    await this.#durable.post({ type: 'run.caught-up' }, () => false)
+  }
+
   /** This engine lets go of the run: nothing more will be heard of it here. */
   onLeave(listener: () => void): () => void {
     this.#leaveListeners.add(listener)

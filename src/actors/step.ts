@@ -4,8 +4,10 @@
  * Owns: the translation of XState's executable actions into our three kinds of data.
  * Does not own: their execution. Nothing here touches the world (INV-1).
  */
-import { initialTransition, transition } from 'xstate'
+import { createActor } from 'xstate'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, ExecutableActionsFrom } from 'xstate'
+
+type Scope = Parameters<AnyStateMachine['transition']>[2]
 
 export interface EffectData {
   readonly type: string
@@ -55,22 +57,46 @@ const sort = (
   return { snapshot, effects, timersSet: [...timers.values()], timersCleared: [...cleared] }
 }
 
+/** Actors that are never started: XState asks for one around each step. They hold nothing, so one serves all steps of a machine. */
+const inert = new WeakMap<AnyStateMachine, Omit<Scope, 'actionExecutor'>>()
+
+/** What `transition()` of XState makes anew for each event, running the whole initial state to no purpose: most of its cost (B5). */
+const scopeOf = (machine: AnyStateMachine): Omit<Scope, 'actionExecutor'> => {
+  const known = inert.get(machine)
+  if (known !== undefined) return known
+  const self = createActor(machine)
+  const ignore = (): void => undefined
+  const { sessionId, system } = self
+  const scope = {
+    self,
+    id: '',
+    sessionId,
+    system,
+    logger: ignore,
+    defer: ignore,
+    emit: ignore,
+    stopChild: ignore,
+  }
+  inert.set(machine, scope)
+  return scope
+}
+
+/** The snapshot that `go` arrives at, and the actions on the way. */
+const collected = (machine: AnyStateMachine, go: (scope: Scope) => AnyMachineSnapshot): Step => {
+  const actions: ExecutableActionsFrom<AnyStateMachine>[] = []
+  const collect = (action: ExecutableActionsFrom<AnyStateMachine>): void => void actions.push(action)
+  const actionExecutor = collect as Scope['actionExecutor']
+  return sort(go({ ...scopeOf(machine), actionExecutor }), actions)
+}
+
 export const firstStep = (machine: AnyStateMachine, input: unknown): Step =>
-  sort(
-    ...(initialTransition(machine, input) as [AnyMachineSnapshot, ExecutableActionsFrom<AnyStateMachine>[]]),
-  )
+  collected(machine, (scope) => machine.getInitialSnapshot(scope, input))
 
 export const nextStep = (
   machine: AnyStateMachine,
   snapshot: AnyMachineSnapshot,
   event: AnyEventObject,
-): Step =>
-  sort(
-    ...(transition(machine, snapshot, event) as [
-      AnyMachineSnapshot,
-      ExecutableActionsFrom<AnyStateMachine>[],
-    ]),
-  )
+): Step => collected(machine, (scope) => machine.transition(snapshot, event, scope))
 
 /** Nothing to record: the event meant nothing in this state. */
 export const isIdle = (before: AnyMachineSnapshot, step: Step): boolean =>

@@ -242,6 +242,8 @@ export interface StorePort {
 
   loadActor(kind: ActorKind, actor: string): Promise<StoredActor | null>
   loadRun(runId: string): Promise<StoredRun | null>
+  /** Those of them that are in the store. */
+  loadRuns(runIds: readonly string[]): Promise<readonly StoredRun[]>
   listRuns(filter: RunFilter): Promise<readonly StoredRun[]>
   executionsOf(runIds: readonly string[]): Promise<readonly (ExecutionRow & { readonly runId: string })[]>
   transitionsOf(kind: ActorKind, actor: string, part?: JournalPart): Promise<readonly StoredTransition[]>
@@ -253,8 +255,15 @@ export interface StorePort {
     runIds: readonly string[],
   ): Promise<readonly { readonly runId: string; readonly isDone: boolean }[]>
   ordersOf(runId: string): Promise<readonly StoredOrder[]>
-  timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]>
-  pendingEffectsOf(kind: ActorKind, actor: string): Promise<readonly (EffectRow & { readonly rev: number })[]>
+  timersOf(
+    kind: ActorKind,
+    actors: readonly string[],
+  ): Promise<readonly (TimerRow & { readonly actor: string })[]>
+  /** In the order in which each actor called for them. */
+  pendingEffectsOf(
+    kind: ActorKind,
+    actors: readonly string[],
+  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]>
 
   /** The engine lives; and when its runs last showed progress, which moves between transitions. */
   heartbeat(
@@ -263,8 +272,8 @@ export interface StorePort {
     progress: readonly { readonly runId: string; readonly lastProgressAt: number }[],
   ): Promise<void>
   listEngines(): Promise<readonly EngineRow[]>
-  /** Fenced: moves the run from one owner to another; false when someone else was first. */
-  takeOver(runId: string, from: string, to: string): Promise<boolean>
+  /** Fenced: moves runs from one owner to another; returns those for which nobody else was first. */
+  takeOver(runIds: readonly string[], from: string, to: string): Promise<readonly string[]>
   /** Runs that are not done and belong to another engine than `engineId`. */
   openRunsOfOthers(engineId: string): Promise<readonly { readonly runId: string; readonly owner: string }[]>
 

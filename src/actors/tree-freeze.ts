@@ -41,9 +41,10 @@ export class TreeFreeze {
   readonly #reports: FreezeReports
   readonly #pause = new LookPause()
   readonly #stopped = new Set<string>()
+  /** Another engine may have stopped members: they count as stopped here, until the tree is continued. */
+  #isTakenUp = false
   /** In how many looks a member was let run because its parent still did. */
   readonly #passedOver = new Map<string, number>()
-  #isTakenUp = false
   /** The loop that counts; an older one sees that it is over when its look or its wait returns. */
   #loop = 0
 
@@ -52,12 +53,13 @@ export class TreeFreeze {
     this.#reports = reports
   }
 
-  /**
-   * Resolves when the first report is given, or when something else is wanted; keeps the tree frozen until then. A tree that is taken up
-   * frozen from another engine was stopped by that one: its members count as stopped here.
-   */
-  freeze({ isTakenUp }: { readonly isTakenUp: boolean }): Promise<void> {
-    this.#isTakenUp ||= isTakenUp
+  /** A tree that is taken up from another engine may have been stopped by that one, wholly or in part. */
+  takeUp(): void {
+    this.#isTakenUp = true
+  }
+
+  /** Resolves when the first report is given, or when something else is wanted; keeps the tree frozen until then. */
+  freeze(): Promise<void> {
     return new Promise((resolve) => {
       void this.#keepFrozen(this.#begin(), resolve).finally(resolve)
     })
@@ -158,11 +160,14 @@ export class TreeFreeze {
 
   async #continueAll(isWanted: () => boolean): Promise<void> {
     let waitMs = FIRST_WAIT_MS
-    while (isWanted() && this.#stopped.size > 0) {
+    // Before the look: whom it stopped may be dead, and others still held by it.
+    let isHeld = !this.#reach.unfreeze()
+    while (isWanted() && (isHeld || this.#isTakenUp || this.#stopped.size > 0)) {
       const members = await this.#reach.look()
       if (!isWanted()) return
       if (members !== null) this.#continue(members)
-      if (this.#stopped.size === 0) return
+      isHeld &&= !this.#reach.unfreeze()
+      if (!isHeld && !this.#isTakenUp && this.#stopped.size === 0) return
       await this.#pause.wait(this.#reach.clock, waitMs)
       waitMs = Math.min(waitMs * 2, MAX_WATCH_MS)
     }
@@ -170,7 +175,10 @@ export class TreeFreeze {
 
   /** Children first: a parent that goes on must find them going. */
   #continue(members: readonly TreeMember[]): void {
-    const ours = members.filter((member) => this.#stopped.has(keyOf(member)))
+    const ours = members.filter(
+      (member) => (this.#isTakenUp && !isRunning(member)) || this.#stopped.has(keyOf(member)),
+    )
+    this.#isTakenUp = false
     const failed = this.#reach.signal('SIGCONT', ours.toReversed())
     this.#stopped.clear()
     for (const member of ours) if (failed.has(member.pid)) this.#stopped.add(keyOf(member))

@@ -46,8 +46,15 @@ export class TreePursuit {
     this.#reports = reports
   }
 
-  watch(): void {
-    this.#begin('watch')
+  /** R3: a tree that is gone already is told of before anything is decided about its run. Any other is looked at, unless its exit is told. */
+  async takeUp({ isWatched }: { readonly isWatched: boolean }): Promise<void> {
+    const isGone = await this.isEmpty()
+    if (!isGone || this.#isOver || !this.#reports.mayBeGone()) {
+      if (!isWatched) this.#begin('watch')
+      return
+    }
+    this.#isOver = true
+    this.#reports.gone()
   }
 
   terminate(): void {

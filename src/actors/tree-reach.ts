@@ -19,6 +19,7 @@ export class TreeReach {
   readonly #signalFailed: (error: string) => void
   readonly #errors = new Map<number, string>()
   #surfaceError: string | null = null
+  #freezeError: string | null = null
 
   constructor(execution: Execution, clock: Clock, logger: Logger, signalFailed: (error: string) => void) {
     this.#execution = execution
@@ -46,6 +47,14 @@ export class TreeReach {
       this.#signalFailed(`${error} for pid ${String(pid)}`)
     }
     return new Set(failures.map(({ pid }) => pid))
+  }
+
+  /** True when nothing of it is frozen as a whole any more. The first failure of each kind is told. */
+  unfreeze(): boolean {
+    const error = this.#execution.unfreeze?.() ?? null
+    if (error !== null && error !== this.#freezeError) this.#signalFailed(`${error} for its frozen cgroup`)
+    this.#freezeError = error
+    return error === null
   }
 
   /** Whether a pane goes with the tree, and must be gone before the tree is (P12). */

@@ -8,7 +8,7 @@ import type { PlaceOptions } from './job-place.js'
 import { printJson, printLine } from './output.js'
 import { protocolJobOf, protocolOptions } from './protocols.js'
 import type { ProtocolFlags } from './protocols.js'
-import { collectLabel } from './run.js'
+import { collectLabel, onRecoverOption } from './run.js'
 import { newOrExistingStore } from './store-path.js'
 import { examples, verb } from './verb.js'
 import type { SharedOptions } from './verb.js'
@@ -32,6 +32,7 @@ interface AddOptions extends SharedOptions, PlaceOptions, ProtocolFlags {
   readonly base?: string
   readonly termGrace?: number
   readonly killGrace?: number
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
 }
 
 const collectName = (text: string, names: readonly string[] = []): readonly string[] => [...names, text]
@@ -57,7 +58,7 @@ const given = <T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], u
 const specOf = (command: readonly string[], options: AddOptions): JobSpec => {
   const { id, title, project, account, session, task, label, cwd, env, inheritEnv, attempts, review } =
     options
-  const { after, worktree, branch, base, termGrace, killGrace } = options
+  const { after, worktree, branch, base, termGrace, killGrace, onRecover } = options
   const spec = given({
     id,
     title,
@@ -69,6 +70,7 @@ const specOf = (command: readonly string[], options: AddOptions): JobSpec => {
     cwd,
     attempts,
     review,
+    onRecover,
     after: after === undefined ? undefined : [...after],
     place: placeOf('jobs add', options),
     workspace: worktree === undefined ? undefined : { repository: worktree, ...given({ branch, base }) },
@@ -111,6 +113,7 @@ export const addJobsAdd = (jobs: Command): void => {
     .option('--base <commit>', 'where that branch begins (default: HEAD)')
     .addOption(duration('--term-grace <time>', 'from TERM to KILL (default: 5s)'))
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
+    .addOption(onRecoverOption())
   for (const option of protocolOptions()) command.addOption(option)
   command
     .addHelpText(

@@ -30,6 +30,7 @@ interface WorkVerbOptions extends SharedOptions {
   readonly perAccount?: number
   readonly forever?: boolean
   readonly worktrees?: string
+  readonly guardian?: boolean
 }
 
 const parseSlots = (text: string): number => {
@@ -136,7 +137,7 @@ const work = async (options: WorkVerbOptions): Promise<void> => {
   const database = newOrExistingStore(options.db)
   const { createEngine } = await import('../index.js')
   const { openJobs } = await import('../jobs.js')
-  const engine = await createEngine({ database })
+  const engine = await createEngine({ database, guardian: options.guardian ?? true })
   let isLeft = false
   try {
     const { total = 1, perProject, perAccount, worktrees } = options
@@ -168,6 +169,7 @@ export const addJobsWork = (jobs: Command): void => {
     .option('--per-account <count>', 'of one account', parseSlots)
     .option('--forever', 'wait for more when nothing is left')
     .option('--worktrees <folder>', 'where worktrees are made (default: beside the store)')
+    .option('--no-guardian', 'let processes of the runs outlive this one when it is killed')
     .addHelpText(
       'after',
       `${examples('runwarden jobs work', 'runwarden jobs work --total 4 --per-account 1 --forever --json')}

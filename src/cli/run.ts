@@ -39,7 +39,7 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly pauseGrace?: number
   readonly timeout?: number
   readonly maxOutput?: number
-  readonly containment?: 'group+marks' | 'group'
+  readonly containment?: 'cgroup' | 'group+marks' | 'group'
   readonly cwd?: string
   readonly stdin?: boolean
   readonly pty?: boolean
@@ -47,7 +47,15 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly tmuxSocket?: string
   readonly keepPane?: boolean
   readonly quiet?: boolean
+  readonly guardian?: boolean
+  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
 }
+
+export const onRecoverOption = (): Option =>
+  new Option(
+    '--on-recover <what>',
+    'when its engine is killed: end it, go on with it in the next engine, or leave it to a stop (default: interrupt)',
+  ).choices(['interrupt', 'adopt', 'keep'])
 
 export const collectLabel = (
   text: string,
@@ -80,7 +88,7 @@ const surfaceOf = ({ tmux, tmuxSocket, keepPane }: RunOptions): NonNullable<RunS
 
 const specOf = async (command: readonly string[], options: RunOptions): Promise<RunSpec> => {
   const { id, session, task, label, cwd, termGrace, killGrace, askGrace, pauseGrace } = options
-  const { timeout, maxOutput } = options
+  const { timeout, maxOutput, onRecover } = options
   if (options.stdin === true && options.input !== undefined)
     throw new CliError('invalid-option', 'run: options --stdin and --input cannot both be given')
   return {
@@ -91,6 +99,7 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
     ...(task === undefined ? {} : { task }),
     ...(label === undefined ? {} : { labels: label }),
     ...(cwd === undefined ? {} : { cwd }),
+    ...(onRecover === undefined ? {} : { onRecover }),
     ...(options.stdin === true ? { stdin: process.stdin } : {}),
     ...(options.pty === true ? { stdio: 'pty', pty: terminalOf() } : {}),
     ...(options.tmux === undefined ? {} : { surface: surfaceOf(options) }),
@@ -107,9 +116,16 @@ const specOf = async (command: readonly string[], options: RunOptions): Promise<
   }
 }
 
-const engineOptionsOf = ({ db, containment }: RunOptions): EngineOptions => ({
+/** A guardian ends what is to be adopted (R7), so that such a run has none. */
+const engineOptionsOf = ({
+  db,
+  containment,
+  onRecover,
+  guardian = onRecover !== 'adopt',
+}: RunOptions): EngineOptions => ({
   database: newOrExistingStore(db),
-  ...(containment === undefined ? {} : { containment: { prefer: containment } }),
+  guardian,
+  ...(containment === undefined ? {} : { containment: { prefer: containment, atLeast: containment } }),
 })
 
 const printEndAsJson = async (run: Run, end: End): Promise<void> => {
@@ -215,10 +231,9 @@ export const addRun = (program: Command): void => {
     .addOption(duration('--kill-grace <time>', 'from KILL to unconfirmed (default: 2s)'))
     .addOption(duration('--pause-grace <time>', 'from a pause to its interruption (default: 15m)'))
     .addOption(
-      new Option('--containment <tier>', 'how the process tree is held (default: group+marks)').choices([
-        'group+marks',
-        'group',
-      ]),
+      new Option('--containment <tier>', 'how the process tree is held (default: the best there is)').choices(
+        ['cgroup', 'group+marks', 'group'],
+      ),
     )
     .option('--cwd <folder>', 'where it runs (default: here)', parseFolder)
     .option('--stdin', 'pass our stdin on (default: it has none)')
@@ -232,6 +247,11 @@ export const addRun = (program: Command): void => {
     .option('--tmux-socket <name>', 'the tmux server, as its -L')
     .option('--keep-pane', 'leave the pane open at the end, with a shell')
     .option('--quiet', 'say nothing of our own, but for errors')
+    .addOption(onRecoverOption().conflicts(['stdin', 'pty', 'tmux']))
+    .option(
+      '--no-guardian',
+      'let its processes outlive this one when it is killed (default with --on-recover adopt)',
+    )
   for (const option of protocolOptions()) command.addOption(option)
   command.addHelpText('after', HELP).action(async (command: string[], _options: unknown, self: Command) => {
     await run(command, self.optsWithGlobals<RunOptions>())

@@ -93,12 +93,13 @@ export const executionLines = (
   colours: Colours,
 ): readonly string[] =>
   executions.flatMap((execution) => {
-    const { attempt, containment, logPath, pane, survivors = [] } = execution
+    const { attempt, containment, logPath, marks, pane, survivors = [] } = execution
+    const held = containment === 'cgroup' ? `cgroup ${clean(marks?.cgroup ?? '')}` : (containment ?? '-')
     const place = pane?.place ?? null
     return [
       `attempt ${String(attempt)}  ${identityText(execution)}`,
       `           ${timesOf(execution, createdAt)}`,
-      `           contained by ${containment ?? '-'} · log ${clean(logPath ?? 'none')}`,
+      `           contained by ${held} · log ${clean(logPath ?? 'none')}`,
       ...(pane === undefined || place === null
         ? []
         : [

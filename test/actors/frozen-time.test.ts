@@ -224,7 +224,7 @@ describe('the time of the agent', () => {
     run.actor.stop()
 
     const stored = await run.store.loadActor('run', run.actor.id)
-    const timers = await run.store.timersOf('run', run.actor.id)
+    const timers = await run.store.timersOf('run', [run.actor.id])
     if (stored === null) throw new Error('the run is not in the store')
     const role = new FreezableRole()
     const heir = new DurableActor(run.actor.id, role, run.host)
@@ -247,7 +247,7 @@ describe('the time of the agent', () => {
     await run.actor.post({ type: 'run.cancel', by: 'ada', reason: 'enough', force: false })
     expect(await run.actor.post({ type: 'limit.exceeded', limit: 'maxOutputBytes', max: 1 })).toBe('ignored')
     expect(run.context().intent).toMatchObject({ kind: 'cancel', by: 'ada' })
-    expect(await run.store.timersOf('run', run.actor.id)).toHaveLength(1)
+    expect(await run.store.timersOf('run', [run.actor.id])).toHaveLength(1)
     await run.clock.advance(LIMIT_MS)
     expect(run.context().intent).toMatchObject({ kind: 'cancel', by: 'ada' })
   })

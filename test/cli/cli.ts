@@ -135,7 +135,7 @@ export async function runFixture(
 
 /** The stubborn agent, all of it alive, of a runner that was killed. */
 export async function orphan(args: readonly string[]): Promise<Supervised> {
-  const run = await runFixture('stubborn-agent', args)
+  const run = await runFixture('stubborn-agent', ['--no-guardian', ...args])
   // Its last words are out: what it writes after them would kill it, the reader of its pipe being gone.
   await until('the agent is silent', () => run.text().includes('agent: the tool is running'))
   run.kill('SIGKILL')

@@ -7,7 +7,7 @@ import { TEST_TIMEOUT_MS, cli, folder, jsonOf, orphan, runFixture, textOf, until
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 test('O4, O16: a run of another process is paused and resumed as the user’s, one by its id and all by --all', async () => {
-  const run = await runFixture('heartbeat', ['--id', 'it'])
+  const run = await runFixture('heartbeat', ['--id', 'it', '--containment', 'group+marks'])
   const states = (): (string | undefined)[] => run.alive().map(({ pid }) => statOf(pid)?.state)
   const paused = await cli(['pause', 'it'])
   expect([paused.code, textOf(paused)]).toEqual([0, expect.stringMatching(/^confirmed\n/) as string])

@@ -77,7 +77,9 @@ test('K5: an agent that never begins is 70, and says so', async () => {
   const { code, stderr } = await runAcp('hang', ['--id', 'it', '--never-started', '1s'])
   expect(code).toBe(70)
   expect(stderr).toMatch(/^runwarden: Agent produced no output since start\n/)
-  expect(stderr).toMatch(/runwarden: it failed-never-started: .* · confirmed by tree-reaped\n$/)
+  expect(stderr).toMatch(
+    /runwarden: it failed-never-started: .* · confirmed by (?:tree-reaped|cgroup-empty)\n$/,
+  )
   const shown = await cli(['show', 'it'])
   expect(textOf(shown)).toContain('Agent produced no output since start')
 })
@@ -189,5 +191,7 @@ test('CLI: on a terminal the status line has the headline, the open tool and how
   expect(text).toMatch(/it {2}active · [\d.]+ m?s · Bash · pid \d+/)
   expect(text).toContain('runwarden: Still waiting on Bash\r\n')
   expect(text).toMatch(/it {2}stalled-advisory · [\d.]+ s · Bash · quiet [56]\.\d s · pid \d+/)
-  expect(text).toMatch(/runwarden: it completed: exited with code 0 · .* · confirmed by tree-reaped\r\n$/)
+  expect(text).toMatch(
+    /runwarden: it completed: exited with code 0 · .* · confirmed by (?:tree-reaped|cgroup-empty)\r\n$/,
+  )
 })

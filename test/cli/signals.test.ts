@@ -24,7 +24,9 @@ test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     run.kill(signal)
     const { code, stderr } = await run.ended
     expect(code).toBe(130)
-    expect(stderr).toMatch(new RegExp(`interrupted: ${signal} · .* · confirmed by tree-reaped`))
+    expect(stderr).toMatch(
+      new RegExp(`interrupted: ${signal} · .* · confirmed by (?:tree-reaped|cgroup-empty)`),
+    )
     expect(run.alive()).toEqual([])
     expect(signalsOf(readLedger(run.ledger), 'leader')).toContain('SIGTERM')
   },
@@ -72,7 +74,17 @@ test('INV-5: what will not die is named, and the command ends in 75', async ({ s
   const under = ['setpriv', '--bounding-set=-kill', '--inh-caps=-kill']
   const run = await runFixture(
     'deep-tree',
-    ['--json', '--id', 'un', '--term-grace', '200ms', '--kill-grace', '200ms'],
+    [
+      '--json',
+      '--containment',
+      'group+marks',
+      '--id',
+      'un',
+      '--term-grace',
+      '200ms',
+      '--kill-grace',
+      '200ms',
+    ],
     { under },
   )
   run.kill('SIGINT')

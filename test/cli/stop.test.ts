@@ -34,7 +34,7 @@ test('CLI: stop prints the receipt, and the owner acts in time', async () => {
         runId: 'it',
         status: 'confirmed',
         work: 'cancelled',
-        evidence: [{ kind: 'tree-reaped' }],
+        evidence: [{ kind: expect.stringMatching(/^(tree-reaped|cgroup-empty)$/) as string }],
         repeated: false,
       },
     ],
@@ -53,7 +53,13 @@ test('R3: a run whose runner was killed is taken over by the stop, and nothing o
   expect(run.alive()).toEqual([])
   expect(jsonOf(stop)).toMatchObject({
     status: 'confirmed',
-    runs: [{ runId: 'orphan', work: 'cancelled', evidence: [{ kind: 'identity-gone' }] }],
+    runs: [
+      {
+        runId: 'orphan',
+        work: 'cancelled',
+        evidence: [{ kind: expect.stringMatching(/^(identity-gone|cgroup-empty)$/) as string }],
+      },
+    ],
   })
 })
 

@@ -51,8 +51,8 @@ const wrong: readonly (readonly [what: string, args: readonly string[], says: Re
   ],
   [
     'a containment not offered',
-    ['run', '--containment', 'cgroup', ...touch],
-    /Allowed choices are group\+marks, group/,
+    ['run', '--containment', 'pane', ...touch],
+    /Allowed choices are cgroup, group\+marks, group/,
   ],
   ['a label without a value', ['run', '--label', 'x', ...touch], /Give a label as name=value/],
   [

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import type { RunHistory } from '../../src/index.js'
 import { cli, start, textOf } from '../cli/cli.js'
+import { foldersLeftIn } from '../support/cgroups.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
@@ -48,6 +49,7 @@ describe('SIGKILL of the engine', () => {
       const runner = start(
         [
           'run',
+          '--no-guardian',
           '--db',
           database,
           '--id',
@@ -84,6 +86,7 @@ describe('SIGKILL of the engine', () => {
       expect(history.run, what).toMatchObject({ process: 'confirmed' })
       expect(['settled.cancelled', 'settled.interrupted']).toContain(history.run.work)
       expectExplained(history, ledger)
+      expect(await foldersLeftIn(database), what).toEqual([])
       await endTree(ledger)
     }
     const work = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 /** Every hostile program, each in a tmux pane, stopped with both cores busy: closing a pane is not what ends them. */
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
-import { openTestEngine } from '../support/engine.js'
+import { EMPTY_ADOPTED, openTestEngine } from '../support/engine.js'
 import {
   REPEATS_ELSEWHERE as REPEATS,
   endBeyondMarks,
@@ -30,7 +30,7 @@ describe('hostile programs in panes', () => {
         expectTruth(fixture, started, receipt)
         endBeyondMarks(fixture, started)
         expect((await started.run.outcome).status, fixture.name).toBe(fixture.outcome)
-        expect((await started.run.gone).evidence).toMatchObject([{ attempt: 1, kind: 'identity-gone' }])
+        expect((await started.run.gone).evidence).toMatchObject([{ attempt: 1, kind: EMPTY_ADOPTED }])
       }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, work))

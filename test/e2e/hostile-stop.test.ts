@@ -1,7 +1,7 @@
 /** Every hostile program, stopped: an independent reader of /proc must agree with every receipt. */
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
-import { openTestEngine } from '../support/engine.js'
+import { EMPTY, openTestEngine } from '../support/engine.js'
 import { endBeyondMarks, expectTruth, stopWhenReady } from '../support/hostile.js'
 import { loadCores } from '../support/load.js'
 
@@ -20,7 +20,7 @@ describe('hostile programs, one at a time', () => {
       const outcome = await started.run.outcome
       expect(outcome.status).toBe(fixture.outcome)
       const gone = await started.run.gone
-      expect(gone.evidence).toMatchObject([{ attempt: 1, kind: 'tree-reaped' }])
+      expect(gone.evidence).toMatchObject([{ attempt: 1, kind: EMPTY }])
     },
     120_000,
   )

@@ -1,7 +1,7 @@
 /** Every hostile program, each in a terminal of its own, stopped with both cores busy. */
 import { describe, expect, it } from 'vitest'
 import { catalogue } from '../fixtures/catalogue.js'
-import { openTestEngine } from '../support/engine.js'
+import { EMPTY, openTestEngine } from '../support/engine.js'
 import {
   REPEATS_ELSEWHERE as REPEATS,
   endBeyondMarks,
@@ -23,7 +23,7 @@ describe('hostile programs on terminals', () => {
         expectTruth(fixture, started, receipt)
         endBeyondMarks(fixture, started)
         expect((await started.run.outcome).status, fixture.name).toBe(fixture.outcome)
-        expect((await started.run.gone).evidence).toMatchObject([{ attempt: 1, kind: 'tree-reaped' }])
+        expect((await started.run.gone).evidence).toMatchObject([{ attempt: 1, kind: EMPTY }])
       }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, work))

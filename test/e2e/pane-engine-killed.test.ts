@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { cli, start, textOf } from '../cli/cli.js'
+import { foldersLeftIn } from '../support/cgroups.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
@@ -49,6 +50,7 @@ describe('SIGKILL of the engine', () => {
       const stopped = await cli(['stop', '--db', database, '--json', 'it'])
       expect(stopped.code, `${what}: ${textOf(stopped)}${stopped.stderr}`).toBe(0)
       expect(aliveOf(readLedger(ledger)), what).toEqual([])
+      expect(await foldersLeftIn(database), what).toEqual([])
       const { status } = JSON.parse(textOf(stopped)) as { status: string }
       kinds.add(`${status}, ${hadBegun ? 'begun' : 'not begun'}`)
     }

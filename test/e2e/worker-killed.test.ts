@@ -57,7 +57,7 @@ const play = async (random: () => number, what: string): Promise<void> => {
       stop: { termGraceMs: 300 },
     })),
   )
-  const args = ['jobs', 'work', '--db', database, '--total', '2']
+  const args = ['jobs', 'work', '--no-guardian', '--db', database, '--total', '2']
   for (let kills = 0; kills < 3; kills += 1) {
     const worker = start(args)
     // The first moment is that of the first claim; from there on, any.
@@ -104,7 +104,7 @@ it('O13: the last job of a worker that was killed comes back, and the next worke
     attempts: 3,
     stop: { termGraceMs: 300 },
   })
-  const args = ['jobs', 'work', '--db', database]
+  const args = ['jobs', 'work', '--no-guardian', '--db', database]
   const worker = start(args)
   await waitFor(() => existsSync(first), { deadlineMs: 60_000, what: 'the job is under way' })
   worker.kill('SIGKILL')

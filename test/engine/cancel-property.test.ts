@@ -4,7 +4,7 @@
  *
  * fast-check's scheduler decides when each commit is taken, each launch answered, each hook heard, and each order given: a script's steps
  * keep their order, and everything else may come between them. Simulated clock and processes, a real store in memory.
- * `RUNWARDEN_PROPERTY_RUNS` sets how many scripts are played; a failure prints its seed, and the shortest script that fails.
+ * `RUNWARDEN_CANCEL_SCRIPTS` sets how many scripts are played; the seed is printed, and the shortest script that fails.
  */
 import fc from 'fast-check'
 import type { Scheduler } from 'fast-check'
@@ -452,7 +452,7 @@ it('INV-7, INV-8, INV-12, INV-3, INV-4, P11, P19: for any candidates, exits, can
           await play(store, given, steps, s)
         },
       ),
-      propertyParameters(200),
+      propertyParameters(200, 'RUNWARDEN_CANCEL_SCRIPTS'),
     )
   } finally {
     await store.close()

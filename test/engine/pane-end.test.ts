@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Engine } from '../../src/index.js'
-import { openTestEngine, startFixture } from '../support/engine.js'
+import { EMPTY_ADOPTED, openTestEngine, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
 import { identityOf, isAlive, readLedger, statOf } from '../support/proc-reader.js'
@@ -24,7 +24,7 @@ describe('the end of an ordinary pane', () => {
     const { pid } = await launched(run)
     const leader = identityOf(pid)
     const receipt = await run.cancel()
-    expect(receipt.runs).toMatchObject([{ status: 'confirmed', evidence: [{ kind: 'identity-gone' }] }])
+    expect(receipt.runs).toMatchObject([{ status: 'confirmed', evidence: [{ kind: EMPTY_ADOPTED }] }])
     expect(tmux.panes()).toEqual(other)
     expect(leader !== undefined && isAlive(leader)).toBe(false)
     expect(await run.outcome).toMatchObject({ status: 'cancelled', signal: 'SIGTERM' })
@@ -106,7 +106,7 @@ describe('the end of an ordinary pane', () => {
     expect(leader !== undefined && isAlive(leader)).toBe(true)
     expect(run.state.isSettled).toBe(false)
     expect((await run.cancel()).runs).toMatchObject([
-      { status: 'confirmed', evidence: [{ kind: 'identity-gone' }] },
+      { status: 'confirmed', evidence: [{ kind: EMPTY_ADOPTED }] },
     ])
     expect(leader !== undefined && isAlive(leader)).toBe(false)
   })
@@ -119,7 +119,7 @@ describe('the end of an ordinary pane', () => {
     await started.ready()
     tmux.run('kill-pane', '-t', '%1')
     expect((await started.run.outcome).message).toMatch(/^pane %1 of .* was closed$/)
-    expect((await started.run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect((await started.run.gone).evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
     expect(started.alive()).toEqual([])
   })
 
@@ -179,7 +179,7 @@ describe('the end of an ordinary pane', () => {
     tmux.pid()
     tmux.run('kill-server')
     expect((await run.outcome).message).toMatch(/^the tmux server at .* ended, and %0 with it$/)
-    expect((await run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
   })
 
   it('R6: a pane that was given another process is not ours, and is left alone', async () => {
@@ -300,9 +300,9 @@ describe('the next candidate', () => {
       })
       expect(await run.outcome).toMatchObject({ status: 'completed', attempt: 3 })
       expect((await run.gone).evidence).toMatchObject([
-        { attempt: 1, kind: 'identity-gone' },
-        { attempt: 2, kind: 'identity-gone' },
-        { attempt: 3, kind: 'identity-gone' },
+        { attempt: 1, kind: EMPTY_ADOPTED },
+        { attempt: 2, kind: EMPTY_ADOPTED },
+        { attempt: 3, kind: EMPTY_ADOPTED },
       ])
       expect(tmux.panes()).toMatchObject([{ id: '%0' }])
     },
@@ -332,7 +332,7 @@ describe('another engine', () => {
     expect(started.alive()).toHaveLength(3)
     const second = await openTestEngine({ database })
     const gone = await second.run(started.run.id)?.gone
-    expect(gone?.evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect(gone?.evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
     expect(started.alive()).toEqual([])
     expect(tmux.panes()).toHaveLength(1)
   })

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { openTestEngine } from '../support/engine.js'
+import { EMPTY_ADOPTED, openTestEngine } from '../support/engine.js'
 import { SLEEP, inPane, launched } from '../support/in-pane.js'
 import { identityOf, isAlive } from '../support/proc-reader.js'
 import { NO_TMUX, hasTmux, testTmux, troubledTmux } from '../support/tmux.js'
@@ -84,7 +84,7 @@ describe('a tmux that does not answer', () => {
     const said = JSON.stringify(receipt)
     trouble.heals()
     // Nobody asks again: it is tried while the tree is watched.
-    expect((await run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
     expect(tmux.panes()).toHaveLength(1)
     expect(JSON.stringify(receipt)).toBe(said)
   }, 60_000)
@@ -127,7 +127,7 @@ describe('a tmux that does not answer', () => {
     const taken = second.run(run.id)
     expect(taken?.state.isSettled).toBe(false)
     trouble.heals()
-    expect((await taken?.gone)?.evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect((await taken?.gone)?.evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
     expect((await taken?.outcome)?.status).toBe('cancelled')
     expect(tmux.panes()).toHaveLength(1)
   }, 60_000)

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../src/index.js'
 import { acp } from '../../src/protocols.js'
 import { beatsAgain, beatsOf } from '../support/beats.js'
-import { openTestEngine, startFixture } from '../support/engine.js'
+import { EMPTY_ADOPTED, TIER, openTestEngine, startFixture } from '../support/engine.js'
 import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
 import { loadCores } from '../support/load.js'
 import { identityOf, statOf } from '../support/proc-reader.js'
@@ -86,7 +86,7 @@ describe('a new pane', () => {
     // The last is its own, for the look.
     expect(files).toBe('0, 1, 2, 3')
     expect(await run.outcome).toMatchObject({ status: 'failed', exitCode: 3, signal: null })
-    expect((await run.gone).evidence).toMatchObject([{ kind: 'identity-gone' }])
+    expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY_ADOPTED }])
   })
 
   it('P13: the process on record is the command, a descendant of the pane’s shell, and bears both marks', async () => {
@@ -97,7 +97,7 @@ describe('a new pane', () => {
     const [pane] = tmux.panes()
     const [execution] = (await engine.history(run.id)).executions
     expect(execution).toMatchObject({
-      containment: 'pane',
+      containment: TIER === 'cgroup' ? 'cgroup' : 'pane',
       identity: { ...identityOf(pid) },
       pane: { place: { paneId, server: { pid: tmux.pid() }, shell: { pid: pane?.pid } } },
     })
@@ -236,7 +236,7 @@ describe('a pause', () => {
   )
 
   it('O1, P12: a paused run whose tmux server is killed ends, and says why', async () => {
-    const engine = await openTestEngine()
+    const engine = await openTestEngine({ containment: { prefer: 'group+marks' } })
     const tmux = testTmux()
     const started = await startFixture(engine, 'heartbeat', { surface: surfaceOn(tmux) })
     await started.ready()

@@ -269,6 +269,7 @@ if (why !== null) {
       const { ledger, env } = withLedger()
       const args = [
         'run',
+        '--no-guardian',
         '--db',
         database,
         '--id',

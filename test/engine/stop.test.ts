@@ -1,7 +1,7 @@
 /** Stopping: the intent, the ladder, the receipt. Real processes, a real SQLite file. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import { EMPTY, TIER, openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { processesWith } from '../support/proc-reader.js'
 import { waitFor } from '../support/wait-for.js'
 
@@ -152,9 +152,9 @@ describe('one run', () => {
     expect(await run.outcome).toMatchObject({ status: 'completed', attempt: 3 })
     const { evidence } = await run.gone
     expect(evidence.map(({ attempt, kind }) => [attempt, kind])).toEqual([
-      [1, 'tree-reaped'],
+      [1, EMPTY],
       [2, 'never-launched'],
-      [3, 'tree-reaped'],
+      [3, EMPTY],
     ])
     const { executions } = await engine.history(run.id)
     expect(executions).toHaveLength(3)
@@ -244,7 +244,7 @@ describe('scopes', () => {
     expect(live).toMatchObject({
       runId: started.run.id,
       attempt: 1,
-      containment: 'group+marks',
+      containment: TIER,
       pid: started.run.pid,
     })
     expect(live?.rssBytes).toBeGreaterThan(0)

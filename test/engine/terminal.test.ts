@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import type { Engine, Run, RunEventOut, RunSpec } from '../../src/index.js'
 import { acp } from '../../src/protocols.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
-import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import { EMPTY, openTestEngine, quickStop, startFixture } from '../support/engine.js'
 import { loadCores } from '../support/load.js'
 import { beatsAgain, beatsOf } from '../support/beats.js'
 import { readLedger, signalsOf, statOf } from '../support/proc-reader.js'
@@ -101,7 +101,7 @@ describe('what a command finds', () => {
     const ofAnyChild = spawnSync('ls', ['-m', '/proc/self/fd'], { encoding: 'utf8' }).stdout.trim()
     expect(files).toBe(ofAnyChild)
     expect(await run.outcome).toMatchObject({ status: 'completed', exitCode: 0 })
-    expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
+    expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY }])
   })
 
   it('L9, R2: it bears both marks, and its identity is on record', async () => {
@@ -334,7 +334,7 @@ describe('how it ends', () => {
     expect(await run.outcome).toMatchObject({ status: 'failed', exitCode: 4 })
     expect(events.find(({ type }) => type === 'output-ended')).toEqual({ type: 'output-ended', isCut: false })
     const gone = await run.gone
-    expect(gone.evidence).toMatchObject([{ kind: 'tree-reaped' }])
+    expect(gone.evidence).toMatchObject([{ kind: EMPTY }])
   })
 
   it('L6: a terminal that is flooded delays no stop, and is bounded in memory', async () => {
@@ -362,7 +362,7 @@ describe('how it ends', () => {
       what: 'it is up',
     })
     const { runs } = await run.cancel()
-    expect(runs).toMatchObject([{ status: 'confirmed', evidence: [{ kind: 'tree-reaped' }] }])
+    expect(runs).toMatchObject([{ status: 'confirmed', evidence: [{ kind: EMPTY }] }])
     // A hang-up would come as SIGHUP, and from the kernel: nobody has asked for one.
     expect(signalsOf(readLedger(place.ledger), 'leader').sort()).toEqual(['SIGCONT', 'SIGTERM'])
     const { transitions } = await engine.history(run.id)

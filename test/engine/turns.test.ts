@@ -8,7 +8,7 @@ import { acp, claudeStreamJson, piJson } from '../../src/protocols.js'
 import type { AcpOptions } from '../../src/protocols.js'
 import { acpAgent, listenTo, scriptedAgent, sharedEngine, untilStands } from '../support/agents.js'
 import type { Told } from '../support/agents.js'
-import { quickStop } from '../support/engine.js'
+import { EMPTY, quickStop } from '../support/engine.js'
 import { identityOf, isAlive } from '../support/proc-reader.js'
 import { waitFor } from '../support/wait-for.js'
 
@@ -309,7 +309,7 @@ describe.concurrent('an agent that cannot be spoken to', () => {
     const { run, told } = await talk({ begins, ...options, spec: { prompt: 'answer' } })
     expect(await run.outcome).toMatchObject({ status: 'failed', code: 'session-failed', reason: 'session' })
     expect((await run.outcome).message).toContain(why)
-    expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
+    expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY }])
     await told.ended
     expect(told.of('turn-ended')).toMatchObject([{ generation: 1, status: 'abandoned' }])
   })

@@ -21,7 +21,7 @@ describe('a member that may not be signalled', () => {
     const source = `
       import { createEngine } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)}
       import { readFileSync } from 'node:fs'
-      const engine = await createEngine({ database: ${JSON.stringify(database)} })
+      const engine = await createEngine({ database: ${JSON.stringify(database)}, containment: { prefer: 'group+marks' } })
       const run = await engine.start({ id: 'r1', command: ${JSON.stringify(fixtureCommand('deep-tree'))}, stop: { termGraceMs: 200, killGraceMs: 500 } })
       const isUp = () => { try { return readFileSync(process.env.FIXTURE_LEDGER, 'utf8').includes('"ready"') } catch { return false } }
       while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))

@@ -12,7 +12,7 @@ import type { AcpOptions } from '../../src/protocols.js'
 import { acpAgent, listenTo, scriptedAgent, sharedEngine, untilStands } from '../support/agents.js'
 import type { Step } from '../support/agents.js'
 import { endTree } from '../support/end-tree.js'
-import { quickStop, startFixture } from '../support/engine.js'
+import { EMPTY, quickStop, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger } from '../support/proc-reader.js'
 import { openTroubledStore } from '../support/troubled-store.js'
@@ -261,7 +261,7 @@ describe.concurrent('a teardown that hangs', () => {
       import { readFileSync } from 'node:fs'
       import { createEngine } from ${moduleAt('index.js')}
       import { claudeStreamJson } from ${moduleAt('protocols.js')}
-      const engine = await createEngine({ database: ${JSON.stringify(newPath())} })
+      const engine = await createEngine({ database: ${JSON.stringify(newPath())}, containment: { prefer: 'group+marks' } })
       const run = await engine.start({
         id: 'r1', task: 't1', command: ${JSON.stringify(command)}, protocol: claudeStreamJson({ input: 'stream-json' }),
         watchdog: { neverStartedMs: 500 }, stop: { termGraceMs: 200, killGraceMs: 500 },
@@ -611,7 +611,7 @@ describe.concurrent('an agent that does not leave', () => {
       result: { isOk: false, text: 'no' },
     })
     for (const run of [printed, finished, failed]) {
-      expect((await run.gone).evidence).toMatchObject([{ kind: 'tree-reaped' }])
+      expect((await run.gone).evidence).toMatchObject([{ kind: EMPTY }])
       expect(await run.outcome).toMatchObject({ exitCode: null, signal: null })
     }
   })

@@ -1,11 +1,10 @@
-/** A queue over an engine of its own, on a real file. */
-import { join } from 'node:path'
+/** A queue over an engine of its own, on a real file, or on the server that is named. */
 import { onTestFinished } from 'vitest'
 import { openJobList, openJobs } from '../../src/jobs.js'
 import type { JobList, JobQueue, JobRecord, JobSpec, QueueOptions } from '../../src/jobs.js'
 import type { Engine } from '../../src/index.js'
+import { testDatabase } from '../support/database.js'
 import { openTestEngine } from '../support/engine.js'
-import { tempDir } from '../support/wait-for.js'
 
 export interface OpenQueue {
   readonly database: string
@@ -13,10 +12,8 @@ export interface OpenQueue {
   readonly queue: JobQueue
 }
 
-export const openTestQueue = async (
-  options: QueueOptions = {},
-  database = join(tempDir(), 'runs.db'),
-): Promise<OpenQueue> => {
+export const openTestQueue = async (options: QueueOptions = {}, given?: string): Promise<OpenQueue> => {
+  const database = given ?? (await testDatabase())
   const engine = await openTestEngine({ database })
   return { database, engine, queue: await openJobs(engine, options) }
 }

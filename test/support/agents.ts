@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from 'vitest'
 import { createEngine } from '../../src/index.js'
 import type { Engine, EventOptions, Run, RunEventOut } from '../../src/index.js'
+import { TIER } from './engine.js'
 import { waitFor } from './wait-for.js'
 
 const fixture = (name: string): string =>
@@ -108,7 +109,7 @@ export function sharedEngine(): SharedEngine {
   const folder = mkdtempSync(join(tmpdir(), 'runwarden-test-'))
   let engine: Engine | undefined
   beforeAll(async () => {
-    engine = await createEngine({ database: join(folder, 'runs.db') })
+    engine = await createEngine({ database: join(folder, 'runs.db'), containment: { prefer: TIER } })
   })
   afterAll(async () => {
     await engine?.close({ runs: 'cancel', deadlineMs: 20_000 })

@@ -11,7 +11,15 @@ import { waitFor } from './wait-for.js'
 /** Short ladders: what is tested is their order, not their length. */
 export const quickStop = { termGraceMs: 300, killGraceMs: 5_000 }
 
-export async function openTestEngine(options: EngineOptions = {}): Promise<Engine> {
+/** What is tested above the process adapter must hold in each tier: `RUNWARDEN_TEST_TIER=cgroup` runs it in that one. */
+export const TIER = (process.env['RUNWARDEN_TEST_TIER'] ?? 'group+marks') as 'cgroup' | 'group+marks'
+
+/** The evidence of an empty tree that was launched in that tier, and of one that was taken over, or lived in a pane. */
+export const EMPTY = TIER === 'cgroup' ? 'cgroup-empty' : 'tree-reaped'
+export const EMPTY_ADOPTED = TIER === 'cgroup' ? 'cgroup-empty' : 'identity-gone'
+
+export async function openTestEngine(given: EngineOptions = {}): Promise<Engine> {
+  const options: EngineOptions = { containment: { prefer: TIER }, ...given }
   const isPlaced =
     options.kysely !== undefined || options.dialect !== undefined || options.database !== undefined
   const engine = await createEngine(isPlaced ? options : { database: await testDatabase(), ...options })

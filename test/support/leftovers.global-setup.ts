@@ -13,8 +13,8 @@ import { aliveOf, processesWith, readLedger } from './proc-reader.js'
 import type { Identity } from './proc-reader.js'
 import { waitFor } from './wait-for.js'
 
-/** A process that was killed just before the end may need a moment to go. */
-const SETTLE_MS = 500
+/** A process that was killed just before the end may need a moment to go, and a guardian the time of a ladder. */
+const SETTLE_MS = 5_000
 const KILL_DEADLINE_MS = 5_000
 
 interface Leftover extends Identity {
@@ -71,6 +71,7 @@ function leftoversOf({ id, ledgers }: Suite): Leftover[] {
   const bearers = [
     ...processesWith(`FIXTURE_LEDGER=${ledgers}/`),
     ...processesWith(`RUNWARDEN_TEST_SUITE=${id}`, 'RUNWARDEN_COOKIE='),
+    ...processesWith(`RUNWARDEN_TEST_SUITE=${id}`, 'RUNWARDEN_GUARDIAN_OF='),
   ].map((stat) => ({ ...stat, story: `${stat.name}, which bears this suite's environment` }))
   // By pid, the ledger's better story last.
   return [...new Map([...bearers, ...entered].map((leftover) => [leftover.pid, leftover])).values()]

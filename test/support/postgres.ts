@@ -12,7 +12,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, it, onTestFinished } from 'vitest'
 import { waitFor } from './wait-for.js'
 
 /** The server refuses to run as root. */
@@ -175,4 +175,20 @@ export const usePostgres = (): { readonly url: string } => {
   }, 2 * START_DEADLINE_MS)
   afterAll(() => own?.close())
   return server
+}
+
+/** Suites once more, each test over a schema of its own on a server. `load` imports them, with `RUNWARDEN_TEST_DATABASE` set. */
+export const onPostgres = (load: () => Promise<unknown>): void => {
+  const why = whyNoPostgres()
+  if (why !== null) {
+    it('S5: the same suites pass on PostgreSQL', ({ skip }) => skip(why))
+    return
+  }
+  const server = usePostgres()
+  beforeAll(() => {
+    process.env['RUNWARDEN_TEST_DATABASE'] = server.url
+  })
+  describe('S5: on PostgreSQL', async () => {
+    await load()
+  })
 }

@@ -153,7 +153,8 @@ export async function startSimulatedRun(
     host: { engineId: 'simulated', clock, commits, store, spool: null, logger, commitDeadlineMs: 2_000 },
     processes,
     delivery: { finalizeDeadlineMs: 30_000, deliverDeadlineMs: 30_000, ...delivery },
-    logs: { pathOf: () => null, open: () => null },
+    logs: { pathOf: () => null, open: () => null, openIndex: () => null },
+    onRecover: 'interrupt',
     requestAdmission: (run) => void run.post({ type: 'run.admitted' }),
     onDisowned: () => undefined,
   })

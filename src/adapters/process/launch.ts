@@ -11,6 +11,7 @@ import type { ExitStatus, LaunchSpec, ProcessIdentity, TerminalSpec } from '../.
 import { codeOf, messageOf } from '../../errors.js'
 import { libc } from './libc.js'
 import { identify } from './proc-fs.js'
+import { joinOutputFiles, openLaunchFiles } from './output-files.js'
 import { programProblem } from './program.js'
 import { joinPipes } from './stdio.js'
 import type { ChildStdio } from './stdio.js'
@@ -67,7 +68,7 @@ const environmentOf = (spec: LaunchSpec): Record<string, string | undefined> => 
 })
 
 /** How stdin, stdout and stderr are joined: by pipes, or all by one descriptor. */
-type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly [number, number, number]
+type Joints = readonly ['ignore' | 'pipe', 'pipe', 'pipe'] | readonly ['ignore' | number, number, number]
 
 const spawn = ([program = '', ...args]: readonly string[], spec: LaunchSpec, stdio: Joints) =>
   execa(program, args, {
@@ -92,8 +93,15 @@ interface Started {
   readonly giveUp: () => void
 }
 
-const spawnOnPipes = (spec: LaunchSpec): Started => {
-  const child = spawn(spec.command, spec, [spec.stdin === 'ignore' ? 'ignore' : 'pipe', 'pipe', 'pipe'])
+/** A command that does something first and then becomes the given one. */
+export type Prelude = (command: readonly string[]) => readonly string[]
+
+const spawnOnPipes = (spec: LaunchSpec, prelude: Prelude): Started => {
+  const child = spawn(prelude(spec.command), spec, [
+    spec.stdin === 'ignore' ? 'ignore' : 'pipe',
+    'pipe',
+    'pipe',
+  ])
   return {
     child,
     join: () => joinPipes({ stdin: child.stdin, stdout: child.stdout, stderr: child.stderr }, spec.stdin),
@@ -101,11 +109,25 @@ const spawnOnPipes = (spec: LaunchSpec): Started => {
   }
 }
 
-const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started => {
+/** R10: its output stays where it is when this engine goes. */
+const spawnOnFiles = (spec: LaunchSpec, folder: string, prelude: Prelude): Started => {
+  const files = openLaunchFiles(folder, spec.stdin)
+  try {
+    return {
+      child: spawn(prelude(spec.command), spec, files.stdio),
+      join: () => joinOutputFiles(folder),
+      giveUp: () => undefined,
+    }
+  } finally {
+    files.close()
+  }
+}
+
+const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec, prelude: Prelude): Started => {
   const terminal = openTerminal(terminalSpec)
   const { peer } = terminal
   try {
-    const child = spawn(onTerminal(spec.command), spec, [peer, peer, peer])
+    const child = spawn(prelude(onTerminal(spec.command)), spec, [peer, peer, peer])
     return {
       child,
       join: () => terminal.join(),
@@ -122,12 +144,12 @@ const spawnOnTerminal = (spec: LaunchSpec, terminalSpec: TerminalSpec): Started 
 }
 
 /** What can be known before the spawn; the rest is told by it. */
-export const assertLaunchable = (spec: LaunchSpec): void => {
+export const assertLaunchable = (spec: LaunchSpec, { hasPrelude } = { hasPrelude: false }): void => {
   const [program = ''] = spec.command
   const problem = cwdProblem(spec.cwd)
   if (problem !== null) throw new LaunchError('ENOENT', `cannot launch ${program}: ${problem}`)
   // Where a shell execs the program, the spawn does not fail with it.
-  const isExecedByShell = spec.terminal !== undefined || spec.pane !== undefined
+  const isExecedByShell = hasPrelude || spec.terminal !== undefined || spec.pane !== undefined
   const code = isExecedByShell ? programProblem(program, spec) : null
   if (code !== null) throw toLaunchError(spec, new LaunchError(code, code))
 }
@@ -153,10 +175,16 @@ const untilRead = async (drained: Promise<void>): Promise<void> => {
   for (let turns = 0; turns < READ_TURNS; turns += 1) if (await Promise.race([ended, turn()])) return
 }
 
-export const launch = async (spec: LaunchSpec): Promise<LaunchedProcess> => {
-  assertLaunchable(spec)
-  const start = (): Started =>
-    spec.terminal === undefined ? spawnOnPipes(spec) : spawnOnTerminal(spec, spec.terminal)
+const unchanged: Prelude = (command) => command
+
+export const launch = async (spec: LaunchSpec, prelude: Prelude = unchanged): Promise<LaunchedProcess> => {
+  assertLaunchable(spec, { hasPrelude: prelude !== unchanged })
+  const start = (): Started => {
+    if (spec.outputFolder !== undefined) return spawnOnFiles(spec, spec.outputFolder, prelude)
+    return spec.terminal === undefined
+      ? spawnOnPipes(spec, prelude)
+      : spawnOnTerminal(spec, spec.terminal, prelude)
+  }
   const { limit } = spec.marks
   const kernel = libc()
   const { child, join, giveUp } = naming(spec, () =>

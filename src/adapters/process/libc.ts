@@ -8,6 +8,8 @@ import { constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import type Koffi from 'koffi'
 import type { TerminalSize } from '../../actors/ports.js'
+import { openEpoll } from './epoll.js'
+import type { Epoll } from './epoll.js'
 
 const SYS_PIDFD_SEND_SIGNAL = 424
 const SYS_PIDFD_OPEN = 434
@@ -34,6 +36,7 @@ export interface Libc {
   openPidfd(pid: number): number
   /** Zero on success. */
   signalPidfd(fd: number, signal: number): number
+  openEpoll(): Epoll | null
   /** Given the master of a new terminal: a file descriptor of its other side, or -1. */
   openPeer(master: number): number
   resizeTerminal(master: number, size: TerminalSize): boolean
@@ -68,14 +71,21 @@ const load = (): Libc | null => {
     const limitOf = library.func(
       'int prlimit(int pid, int resource, runwarden_rlimit *set, _Out_ runwarden_rlimit *before)',
     ) as unknown as Limits['limitOf']
-    return bind(syscall, { getLimit, setLimit, limitOf }, ioctl)
+    return {
+      ...bind(syscall, { getLimit, setLimit, limitOf }, ioctl),
+      openEpoll: () => openEpoll(library),
+    }
   } catch {
     // Not installed, or built for another machine: the caller has other means, and `doctor` says so.
     return null
   }
 }
 
-const bind = (syscall: Syscall, { getLimit, setLimit, limitOf }: Limits, ioctl: Ioctl): Libc => {
+const bind = (
+  syscall: Syscall,
+  { getLimit, setLimit, limitOf }: Limits,
+  ioctl: Ioctl,
+): Omit<Libc, 'openEpoll'> => {
   const current = (): Limit => {
     const limit: Partial<Limit> = {}
     getLimit(RLIMIT_RTTIME, limit)

@@ -12,9 +12,8 @@ import type { FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { LogPort, LogWriter, Logger, OutputStream } from '../../actors/ports.js'
 import { codeOf, messageOf } from '../../errors.js'
-
-/** The last line of a log's last index: no more will come. */
-export const LOG_END = 'end'
+import { openFileLog } from './file-log.js'
+import { LOG_END } from './log-format.js'
 
 const SEGMENTS_KEPT = 2
 const PENDING_MAX_BYTES = 16 * 1024 * 1024
@@ -154,6 +153,13 @@ export const createLogFiles = (root: string | null, maxBytes: number, logger: Lo
         logger.error({ folder, error: messageOf(error) }, 'a log cannot be opened')
         return null
       }
+    },
+    openIndex: (runId, attempt, options) => {
+      const folder = pathOf(runId, attempt)
+      if (folder === null) return null
+      // As above.
+      if (!options.isAdopted) rmSync(folder, { recursive: true, force: true })
+      return openFileLog(folder, options, logger)
     },
   }
 }

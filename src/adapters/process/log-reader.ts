@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OutputStream } from '../../actors/ports.js'
 import { codeOf } from '../../errors.js'
-import { LOG_END } from './log-files.js'
+import { LOG_END } from './log-format.js'
 
 const FOLLOW_WAIT_MS = 50
 /** After the run is over its log may still be on its way to the disk; a log whose engine died has no end. */

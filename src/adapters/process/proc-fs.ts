@@ -186,7 +186,11 @@ export const isStillThere = ({ pid, startTicks }: ProcStat): boolean => {
   return now !== null && now.startTicks === startTicks && isAlive(now)
 }
 
-const bootId = (): string => readProcFile('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+let knownBootId: string | undefined
+
+/** The same as long as this process lives. */
+export const bootId = (): string =>
+  (knownBootId ??= readProcFile('/proc/sys/kernel/random/boot_id')?.trim() ?? '')
 
 const namespaceOf = (pid: number): string => readlinkSync(`/proc/${String(pid)}/ns/pid`)
 

@@ -24,18 +24,66 @@ interface Marks {
   readonly isUnknown: boolean
 }
 
-export const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
+const keyOf = ({ pid, startTicks }: { readonly pid: number; readonly startTicks: number }): string =>
   `${String(pid)}:${String(startTicks)}`
 
+/** Living processes by something that each has one of. */
+class Index<K> {
+  readonly #found = new Map<K, ProcStat[]>()
+
+  add(key: K, stat: ProcStat): void {
+    const beside = this.#found.get(key)
+    if (beside === undefined) this.#found.set(key, [stat])
+    else beside.push(stat)
+  }
+
+  get(key: K): readonly ProcStat[] {
+    return this.#found.get(key) ?? []
+  }
+}
+
+/** Sorted once for everyone who asks: a thousand trees are found among a thousand processes without a million looks (R8). */
 export class ProcSnapshot {
   readonly alive: readonly ProcStat[]
+  readonly byParent = new Index<number>()
+  readonly byGroup = new Index<number>()
+  readonly bySession = new Index<number>()
   readonly #byPid: ReadonlyMap<number, ProcStat>
   readonly #marks: ReadonlyMap<string, Marks>
+  readonly #byCookie = new Index<string>()
+  readonly #byLimit = new Index<number>()
+  readonly #unknown: ProcStat[] = []
 
   constructor(byPid: ReadonlyMap<number, ProcStat>, marks: ReadonlyMap<string, Marks>) {
     this.#byPid = byPid
     this.#marks = marks
     this.alive = [...byPid.values()].filter(isAlive)
+    for (const stat of this.alive) this.#sort(stat)
+  }
+
+  #sort(stat: ProcStat): void {
+    this.byParent.add(stat.parent, stat)
+    this.byGroup.add(stat.group, stat)
+    this.bySession.add(stat.session, stat)
+    const marks = this.#marks.get(keyOf(stat))
+    for (const cookie of marks?.cookies ?? []) this.#byCookie.add(cookie, stat)
+    if (typeof marks?.limit === 'number') this.#byLimit.add(marks.limit, stat)
+    if (marks?.isUnknown === true) this.#unknown.push(stat)
+  }
+
+  /** Those of whom `bearsMark` may say anything but no. */
+  mayBear({
+    cookie,
+    limit,
+  }: {
+    readonly cookie: string
+    readonly limit: number | null
+  }): readonly ProcStat[] {
+    return [
+      ...this.#byCookie.get(cookie),
+      ...(limit === null ? [] : this.#byLimit.get(limit)),
+      ...this.#unknown,
+    ]
   }
 
   /** Zombies included: a reaped leader is one that is not here. */

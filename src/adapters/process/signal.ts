@@ -13,7 +13,7 @@ import { isAlive, readStat } from './proc-fs.js'
 export type StopSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'
 
 /** C8: never init, never ourselves, never a process of our own group. */
-const isForbidden = (pid: number, group: number): boolean =>
+export const isForbidden = (pid: number, group: number): boolean =>
   !Number.isSafeInteger(pid) || pid <= 1 || pid === process.pid || group === ownGroup()
 
 let knownGroup: number | undefined

@@ -4,10 +4,24 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Execution, StdinSource } from '../../actors/ports.js'
 
-export type ChildStdio = Pick<
+export interface ChildStdio extends Pick<
   Execution,
-  'onOutput' | 'drained' | 'cutOutput' | 'letGo' | 'writeInput' | 'endInput' | 'resize'
->
+  'onOutput' | 'drained' | 'cutOutput' | 'letGo' | 'writeInput' | 'endInput' | 'resize' | 'caughtUp'
+> {
+  /** Of output in files, which have no end that would be told: nobody writes any more. */
+  readonly finishOutput?: () => Promise<void>
+}
+
+/** Of an execution whose output went to another engine. */
+export const noStdio: ChildStdio = {
+  onOutput: () => undefined,
+  drained: Promise.resolve(),
+  cutOutput: () => false,
+  letGo: () => undefined,
+  writeInput: () => false,
+  endInput: () => undefined,
+  resize: () => false,
+}
 
 export interface Pipes {
   readonly stdin: NodeJS.WritableStream | null

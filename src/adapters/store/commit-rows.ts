@@ -1,47 +1,80 @@
 /** The rows that follow a write's head in the same transaction: journal, effects, timers, and what belongs to its kind. */
+import type { ExecutionMarks } from '../../actors/ports.js'
 import type { ActorWrite, EffectMark, ExecutionRow, KindRows } from '../../actors/store.ports.js'
 import { notifyFiled } from './dialect.js'
-import type { NewRow, Tx } from './schema.js'
+import type { EffectTable, NewRow, TimerTable, Tx } from './schema.js'
+import type { Build, Statements } from './statements.js'
 
 /** The rows of one kind of actor. */
 export type RowsOf<K extends KindRows['kind']> = Extract<KindRows, { kind: K }>
 
-export const writeJournals = async (tx: Tx, writes: readonly ActorWrite[]): Promise<void> => {
+const insertTransitions: Build<NewRow<'runwarden_transition'>> = (tx, rows) =>
+  tx.insertInto('runwarden_transition').values(rows)
+
+const insertEffects: Build<NewRow<'runwarden_effect'>> = (tx, rows) =>
+  tx.insertInto('runwarden_effect').values(rows)
+
+export const writeJournals = async (
+  tx: Tx,
+  statements: Statements,
+  writes: readonly ActorWrite[],
+): Promise<void> => {
   const transitions = writes.map(({ kind, actor, rev, journal }): NewRow<'runwarden_transition'> => {
     const { at, event, detail, from, to } = journal
     return { kind, actor, rev, at, event, detail, from_state: from, to_state: to }
   })
-  await tx.insertInto('runwarden_transition').values(transitions).execute()
   const effects = writes.flatMap(({ kind, actor, rev, journal }) =>
     journal.effects.map(({ index, kind: effect, body }): NewRow<'runwarden_effect'> => {
       return { kind, actor, rev, idx: index, effect, body, started_at: null, done_at: null }
     }),
   )
-  if (effects.length > 0) await tx.insertInto('runwarden_effect').values(effects).execute()
+  await statements.run(tx, insertTransitions, transitions)
+  await statements.run(tx, insertEffects, effects)
 }
 
-export const writeTimers = async (tx: Tx, write: ActorWrite): Promise<void> => {
-  const { kind, actor, timersCleared, timersSet } = write
-  if (timersCleared.length > 0) {
-    await tx
-      .deleteFrom('runwarden_timer')
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('timer', 'in', timersCleared)
-      .execute()
-  }
-  for (const { id, token, dueAt, delayMs, event } of timersSet) {
-    const row = { token, due_at: dueAt, delay_ms: delayMs, event }
-    await tx
-      .insertInto('runwarden_timer')
-      .values({ kind, actor, timer: id, ...row })
-      .onConflict((conflict) => conflict.columns(['kind', 'actor', 'timer']).doUpdateSet(row))
-      .execute()
+const clearTimer: Build<Pick<TimerTable, 'kind' | 'actor' | 'timer'>> = (tx, [{ kind, actor, timer }]) =>
+  tx
+    .deleteFrom('runwarden_timer')
+    .where('kind', '=', kind)
+    .where('actor', '=', actor)
+    .where('timer', '=', timer)
+
+const setTimer: Build<NewRow<'runwarden_timer'>> = (tx, [row]) =>
+  tx
+    .insertInto('runwarden_timer')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.columns(['kind', 'actor', 'timer']).doUpdateSet((excluded) => ({
+        token: excluded.ref('excluded.token'),
+        due_at: excluded.ref('excluded.due_at'),
+        delay_ms: excluded.ref('excluded.delay_ms'),
+        event: excluded.ref('excluded.event'),
+      })),
+    )
+
+/** In the order of the writes: one may clear what an earlier one of the same actor has set. */
+export const writeTimers = async (
+  tx: Tx,
+  statements: Statements,
+  writes: readonly ActorWrite[],
+): Promise<void> => {
+  for (const { kind, actor, timersCleared, timersSet } of writes) {
+    for (const timer of timersCleared) await statements.run(tx, clearTimer, [{ kind, actor, timer }])
+    for (const { id, token, dueAt, delayMs, event } of timersSet) {
+      const row = { kind, actor, timer: id, token, due_at: dueAt, delay_ms: delayMs, event }
+      await statements.run(tx, setTimer, [row])
+    }
   }
 }
+
+const markColumns = ({ cookie, limit, cgroup }: ExecutionMarks) => ({
+  cookie,
+  limit_mark: limit,
+  cgroup: cgroup ?? null,
+})
 
 const executionColumns = (row: ExecutionRow) => ({
-  ...(row.marks === undefined ? {} : { cookie: row.marks.cookie, limit_mark: row.marks.limit }),
+  ...(row.marks === undefined ? {} : markColumns(row.marks)),
   ...(row.containment === undefined ? {} : { containment: row.containment }),
   ...(row.pane === undefined ? {} : { surface: JSON.stringify(row.pane) }),
   ...(row.logPath === undefined ? {} : { log_path: row.logPath }),
@@ -145,15 +178,25 @@ export const writeLines = async (tx: Tx, orderId: string, { lines }: RowsOf<'sto
   )
 }
 
-export const writeMarks = async (tx: Tx, marks: readonly EffectMark[]): Promise<void> => {
+const markEffect: Build<Pick<EffectTable, 'kind' | 'actor' | 'rev' | 'idx' | 'started_at' | 'done_at'>> = (
+  tx,
+  [{ kind, actor, rev, idx, ...marks }],
+) =>
+  tx
+    .updateTable('runwarden_effect')
+    .set(marks)
+    .where('kind', '=', kind)
+    .where('actor', '=', actor)
+    .where('rev', '=', rev)
+    .where('idx', '=', idx)
+
+export const writeMarks = async (
+  tx: Tx,
+  statements: Statements,
+  marks: readonly EffectMark[],
+): Promise<void> => {
   for (const { kind, actor, rev, index, startedAt, doneAt } of marks) {
-    await tx
-      .updateTable('runwarden_effect')
-      .set({ started_at: startedAt, done_at: doneAt })
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('rev', '=', rev)
-      .where('idx', '=', index)
-      .execute()
+    const row = { kind, actor, rev, idx: index, started_at: startedAt, done_at: doneAt }
+    await statements.run(tx, markEffect, [row])
   }
 }

@@ -14,8 +14,16 @@ import { CommitInDoubt, isDoubtful } from './errors.js'
 import type { JobMoves } from './job-moves.js'
 import type { IsInScope } from './scope.js'
 import type { Db, Tx } from './schema.js'
+import type { Build, Statements } from './statements.js'
 
 const int = (claim: boolean): number => (claim ? 1 : 0)
+
+/** What a commit asks of others: whether a fence covers a run, what a run's transition means to its job, and the texts of statements. */
+export interface Judges {
+  readonly isInScope: IsInScope
+  readonly jobs: JobMoves
+  readonly statements: Statements
+}
 
 /** The columns that every kind of actor has. */
 const actorColumns = ({ machineVersion, rev, snapshot }: ActorWrite) => ({
@@ -92,25 +100,33 @@ const headColumns = ({ head }: RowsOf<'run'>) => ({
   done_at: head.doneAt,
 })
 
+const updateColumns = (write: ActorWrite, expectedRev: number, rows: RowsOf<'run'>) => ({
+  id: write.actor,
+  expectedRev,
+  owner: write.owner,
+  ...actorColumns(write),
+  updated_at: write.journal.at,
+  ...headColumns(rows),
+})
+
+const updateRun: Build<ReturnType<typeof updateColumns>> = (tx, [{ id, expectedRev, owner, ...columns }]) =>
+  tx
+    .updateTable('runwarden_run')
+    .set(columns)
+    .where('id', '=', id)
+    .where('rev', '=', expectedRev)
+    .where('owner', '=', owner)
+
 const writeRun = async (
   tx: Tx,
-  isInScope: IsInScope,
+  { isInScope, statements }: Judges,
   write: ActorWrite,
   rows: RowsOf<'run'>,
 ): Promise<CommitVerdict> => {
-  if (write.expectedRev === null) return createRun(tx, isInScope, write, rows)
-  const result = await tx
-    .updateTable('runwarden_run')
-    .set({
-      ...actorColumns(write),
-      updated_at: write.journal.at,
-      ...headColumns(rows),
-    })
-    .where('id', '=', write.actor)
-    .where('rev', '=', write.expectedRev)
-    .where('owner', '=', write.owner)
-    .executeTakeFirst()
-  return isUpdated(result) ? 'committed' : 'stale'
+  const { expectedRev } = write
+  if (expectedRev === null) return createRun(tx, isInScope, write, rows)
+  const changed = await statements.run(tx, updateRun, [updateColumns(write, expectedRev, rows)])
+  return changed > 0 ? 'committed' : 'stale'
 }
 
 const writeOrder = async (tx: Tx, write: ActorWrite, rows: RowsOf<'stop-order'>): Promise<CommitVerdict> => {
@@ -186,10 +202,10 @@ const writeRegistry = async (tx: Tx, write: ActorWrite, rows: RowsOf<'registry'>
 }
 
 /** The row that decides whether a write is stale; everything else follows it. */
-const writeHead = (tx: Tx, isInScope: IsInScope, write: ActorWrite): Promise<CommitVerdict> => {
+const writeHead = (tx: Tx, judges: Judges, write: ActorWrite): Promise<CommitVerdict> => {
   switch (write.rows.kind) {
     case 'run':
-      return writeRun(tx, isInScope, write, write.rows)
+      return writeRun(tx, judges, write, write.rows)
     case 'stop-order':
       return writeOrder(tx, write, write.rows)
     case 'registry':
@@ -218,24 +234,14 @@ interface Taken {
   readonly fresh: readonly ActorWrite[]
 }
 
-/** What a commit asks of others: whether a fence covers a run, and what a run's transition means to its job. */
-interface Judges {
-  readonly isInScope: IsInScope
-  readonly jobs: JobMoves
-}
-
-const writeHeads = async (
-  tx: Tx,
-  { isInScope, jobs }: Judges,
-  batch: readonly ActorWrite[],
-): Promise<Taken> => {
+const writeHeads = async (tx: Tx, judges: Judges, batch: readonly ActorWrite[]): Promise<Taken> => {
   const verdicts: CommitVerdict[] = batch.map(() => 'stale')
   const isFresh = new Set<number>()
   for (const index of inLockOrder(batch)) {
     const write = batch[index]
     if (write === undefined) continue
-    const isAdmitted = await jobs.admit(tx, write)
-    const verdict = isAdmitted ? await writeHead(tx, isInScope, write) : 'unclaimed'
+    const isAdmitted = await judges.jobs.admit(tx, write)
+    const verdict = isAdmitted ? await writeHead(tx, judges, write) : 'unclaimed'
     if (verdict === 'committed') isFresh.add(index)
     const isRefused = verdict !== 'committed' && verdict !== 'fenced'
     verdicts[index] = isRefused && (await isIn(tx, write)) ? 'committed' : verdict
@@ -249,31 +255,31 @@ const writeBatch = async (
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> => {
+  const { statements } = judges
   await lockFences(tx, fenceUse(batch))
   const { verdicts, fresh } = await writeHeads(tx, judges, batch)
-  if (fresh.length > 0) await writeJournals(tx, fresh)
+  await writeJournals(tx, statements, fresh)
+  await writeTimers(tx, statements, fresh)
   for (const write of fresh) {
-    await writeTimers(tx, write)
     await judges.jobs.follow(tx, write)
     if (write.rows.kind === 'run') await writeRunRows(tx, write.actor, write.journal.at, write.rows)
     if (write.rows.kind === 'stop-order') await writeLines(tx, write.actor, write.rows)
   }
-  await writeMarks(tx, marks)
+  await writeMarks(tx, statements, marks)
   return verdicts
 }
 
 /** Rejects with `CommitInDoubt` when the COMMIT itself was not answered; with anything else, nothing of the batch is in. */
 export const commitBatch = async (
   db: Db,
-  isInScope: IsInScope,
-  jobs: JobMoves,
+  judges: Judges,
   batch: readonly ActorWrite[],
   marks: readonly EffectMark[],
 ): Promise<readonly CommitVerdict[]> => {
   const progress = { isCommitting: false }
   try {
     return await db.transaction().execute(async (tx) => {
-      const verdicts = await writeBatch(tx, { isInScope, jobs }, batch, marks)
+      const verdicts = await writeBatch(tx, judges, batch, marks)
       progress.isCommitting = true
       return verdicts
     })

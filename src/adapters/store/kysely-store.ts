@@ -31,6 +31,7 @@ import type {
 } from '../../actors/store.ports.js'
 import type { JobChart } from '../../actors/job.ports.js'
 import { commitBatch } from './commit.js'
+import type { Judges } from './commit.js'
 import { CommitInDoubt, isPassing } from './errors.js'
 import { JobMoves } from './job-moves.js'
 import { KyselyJobStore } from './job-store.js'
@@ -38,20 +39,30 @@ import { optional, parse, toExecution, toRun } from './rows.js'
 import type { Db } from './schema.js'
 import { changedCondition, scopeCondition } from './scope.js'
 import type { IsInScope } from './scope.js'
+import { Statements } from './statements.js'
 
 /** Below every dialect's maximum of bound values. */
 const IDS_PER_QUERY = 500
 /** A transaction of its own for so many runs: none holds its locks, or one statement, for long. */
 const RUNS_PER_PRUNE = 500
 
+const inPieces = async <T>(
+  ids: readonly string[],
+  query: (ids: readonly string[]) => Promise<readonly T[]>,
+): Promise<T[]> => {
+  const found: T[] = []
+  for (let from = 0; from < ids.length; from += IDS_PER_QUERY)
+    found.push(...(await query(ids.slice(from, from + IDS_PER_QUERY))))
+  return found
+}
+
 /** Where nobody tells: looks find what was filed. */
 const NO_HINTS: FiledHints = { isLive: false, close: () => undefined }
 
 export class KyselyStore implements StorePort {
   readonly jobs: KyselyJobStore
-  readonly #moves: JobMoves
+  readonly #judges: Judges
   readonly #db: Db
-  readonly #isInScope: IsInScope
   readonly #hasDataVersion: boolean
   readonly #openHints: ((engineId: string, onHint: () => void) => FiledHints) | null
   readonly #closeDb: () => Promise<void>
@@ -69,16 +80,16 @@ export class KyselyStore implements StorePort {
     },
   ) {
     this.#db = db
-    this.#isInScope = options.isInScope
-    this.#moves = new JobMoves(options.jobChart)
-    this.jobs = new KyselyJobStore(db, this.#moves)
+    const jobs = new JobMoves(options.jobChart)
+    this.#judges = { isInScope: options.isInScope, jobs, statements: new Statements() }
+    this.jobs = new KyselyJobStore(db, jobs)
     this.#hasDataVersion = options.hasDataVersion
     this.#openHints = options.openHints ?? null
     this.#closeDb = options.close
   }
 
   commit(batch: readonly ActorWrite[], marks: readonly EffectMark[]): Promise<readonly CommitVerdict[]> {
-    return commitBatch(this.#db, this.#isInScope, this.#moves, batch, marks)
+    return commitBatch(this.#db, this.#judges, batch, marks)
   }
 
   isPassing(error: unknown): boolean {
@@ -121,6 +132,13 @@ export class KyselyStore implements StorePort {
     return row === undefined ? null : toRun(row)
   }
 
+  async loadRuns(runIds: readonly string[]): Promise<readonly StoredRun[]> {
+    return inPieces(runIds, async (ids) => {
+      const rows = await this.#db.selectFrom('runwarden_run').selectAll().where('id', 'in', ids).execute()
+      return rows.map(toRun)
+    })
+  }
+
   async listRuns(filter: RunFilter): Promise<readonly StoredRun[]> {
     const { scope, onlyOpen, changedSince, newestFirst, limit } = filter
     const order = newestFirst === true ? 'desc' : 'asc'
@@ -135,24 +153,22 @@ export class KyselyStore implements StorePort {
     if (limit !== undefined) query = query.limit(limit)
     const runs = (await query.execute()).map(toRun)
     if (scope === undefined) return runs
-    return runs.filter(({ row }) => this.#isInScope(scope, { runId: row.id, ...row }))
+    return runs.filter(({ row }) => this.#judges.isInScope(scope, { runId: row.id, ...row }))
   }
 
   async executionsOf(
     runIds: readonly string[],
   ): Promise<readonly (ExecutionRow & { readonly runId: string })[]> {
-    const executions: (ExecutionRow & { readonly runId: string })[] = []
-    for (let from = 0; from < runIds.length; from += IDS_PER_QUERY) {
+    return inPieces(runIds, async (ids) => {
       const rows = await this.#db
         .selectFrom('runwarden_execution')
         .selectAll()
-        .where('run_id', 'in', runIds.slice(from, from + IDS_PER_QUERY))
+        .where('run_id', 'in', ids)
         .orderBy('run_id')
         .orderBy('attempt')
         .execute()
-      executions.push(...rows.map(toExecution))
-    }
-    return executions
+      return rows.map(toExecution)
+    })
   }
 
   async transitionsOf(
@@ -272,36 +288,45 @@ export class KyselyStore implements StorePort {
     }))
   }
 
-  async timersOf(kind: ActorKind, actor: string): Promise<readonly TimerRow[]> {
-    const rows = await this.#db
-      .selectFrom('runwarden_timer')
-      .selectAll()
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .execute()
-    return rows.map(({ timer, token, due_at, delay_ms, event }) => ({
-      id: timer,
-      token,
-      dueAt: due_at,
-      delayMs: delay_ms,
-      event,
-    }))
+  async timersOf(
+    kind: ActorKind,
+    actors: readonly string[],
+  ): Promise<readonly (TimerRow & { readonly actor: string })[]> {
+    return inPieces(actors, async (ids) => {
+      const rows = await this.#db
+        .selectFrom('runwarden_timer')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('actor', 'in', ids)
+        .execute()
+      return rows.map(({ actor, timer, token, due_at, delay_ms, event }) => ({
+        actor,
+        id: timer,
+        token,
+        dueAt: due_at,
+        delayMs: delay_ms,
+        event,
+      }))
+    })
   }
 
   async pendingEffectsOf(
     kind: ActorKind,
-    actor: string,
-  ): Promise<readonly (EffectRow & { readonly rev: number })[]> {
-    const rows = await this.#db
-      .selectFrom('runwarden_effect')
-      .select(['rev', 'idx', 'effect', 'body'])
-      .where('kind', '=', kind)
-      .where('actor', '=', actor)
-      .where('done_at', 'is', null)
-      .orderBy('rev')
-      .orderBy('idx')
-      .execute()
-    return rows.map(({ rev, idx, effect, body }) => ({ rev, index: idx, kind: effect, body }))
+    actors: readonly string[],
+  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]> {
+    return inPieces(actors, async (ids) => {
+      const rows = await this.#db
+        .selectFrom('runwarden_effect')
+        .select(['actor', 'rev', 'idx', 'effect', 'body'])
+        .where('kind', '=', kind)
+        .where('actor', 'in', ids)
+        .where('done_at', 'is', null)
+        .orderBy('actor')
+        .orderBy('rev')
+        .orderBy('idx')
+        .execute()
+      return rows.map(({ actor, rev, idx, effect, body }) => ({ actor, rev, index: idx, kind: effect, body }))
+    })
   }
 
   async heartbeat(
@@ -345,14 +370,21 @@ export class KyselyStore implements StorePort {
     }))
   }
 
-  async takeOver(runId: string, from: string, to: string): Promise<boolean> {
-    const result = await this.#db
-      .updateTable('runwarden_run')
-      .set({ owner: to })
-      .where('id', '=', runId)
-      .where('owner', '=', from)
-      .executeTakeFirst()
-    return result.numUpdatedRows > 0n
+  takeOver(runIds: readonly string[], from: string, to: string): Promise<readonly string[]> {
+    return this.#db.transaction().execute(async (tx) => {
+      const taken: string[] = []
+      // In the order in which a commit takes its locks (commit.ts).
+      for (const id of [...runIds].sort()) {
+        const { numUpdatedRows } = await tx
+          .updateTable('runwarden_run')
+          .set({ owner: to })
+          .where('id', '=', id)
+          .where('owner', '=', from)
+          .executeTakeFirst()
+        if (numUpdatedRows > 0n) taken.push(id)
+      }
+      return taken
+    })
   }
 
   async openRunsOfOthers(

@@ -5,7 +5,7 @@
 import type { Kysely, Migration } from 'kysely'
 import { isPostgres } from './dialect.js'
 
-export const SCHEMA_VERSION = 4
+export const SCHEMA_VERSION = 5
 
 /** `?` marks a column that may be null. `whole` is a whole number below 2⁵³. */
 type ColumnKind = 'text' | 'text?' | 'whole' | 'whole?'
@@ -265,10 +265,19 @@ const surface: Migration = {
   },
 }
 
+/** The folder of the cgroup that an execution is held by. */
+const cgroup: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.alterTable('runwarden_execution').addColumn('cgroup', 'text').execute()
+    await setVersion(db, 5)
+  },
+}
+
 /** All migrations by name, for `new Migrator({ provider: { getMigrations: async () => migrations } })`. */
 export const migrations: Readonly<Record<string, Migration>> = {
   runwarden_0001_core: core,
   runwarden_0002_jobs: jobs,
   runwarden_0003_delivery: delivery,
   runwarden_0004_surface: surface,
+  runwarden_0005_cgroup: cgroup,
 }

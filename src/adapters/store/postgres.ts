@@ -12,7 +12,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import type * as Pg from 'pg'
 import type { FiledHints } from '../../actors/store.ports.js'
-import { RunwardenError, codeOf } from '../../errors.js'
+import { RunwardenError, codeOf, messageOf } from '../../errors.js'
 import { isBusy, toStoreError } from './errors.js'
 import { FiledListener } from './filed-listener.js'
 import { migrate, readSchemaVersion } from './migrate.js'
@@ -112,6 +112,10 @@ const bringUpToDate = async (db: Db, place: string, { mayMake }: OpenOptions): P
   if (version < SCHEMA_VERSION) await migrate(db, { isInTransaction: false })
 }
 
+/** The migrator lists the tables of every schema: another's that is dropped meanwhile fails the list, and not the next one. */
+const isGoneMeanwhile = (error: unknown): boolean =>
+  ['3F000', '42P01'].includes(codeOf(error) ?? '') && / does not exist$/.test(messageOf(error))
+
 const untilOpen = async (open: () => Promise<void>): Promise<void> => {
   const deadline = performance.now() + OPEN_DEADLINE_MS
   for (;;) {
@@ -119,7 +123,7 @@ const untilOpen = async (open: () => Promise<void>): Promise<void> => {
       await open()
       return
     } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline) throw error
+      if (!(isBusy(error) || isGoneMeanwhile(error)) || performance.now() > deadline) throw error
       await wait(OPEN_RETRY_MS)
     }
   }

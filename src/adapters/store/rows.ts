@@ -45,7 +45,7 @@ export const toRun = (row: RunTable): StoredRun => ({
 export const toExecution = (row: ExecutionTable): ExecutionRow & { readonly runId: string } => ({
   runId: row.run_id,
   attempt: row.attempt,
-  marks: { cookie: row.cookie, limit: row.limit_mark },
+  marks: { cookie: row.cookie, limit: row.limit_mark, ...optional('cgroup', row.cgroup) },
   containment: row.containment as Containment,
   ...(row.surface === null ? {} : { pane: parse<PaneRecord>(row.surface) }),
   logPath: row.log_path,

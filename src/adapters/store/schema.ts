@@ -69,6 +69,8 @@ export interface ExecutionTable {
   containment: string
   /** The pane it lives in, as JSON. */
   surface: string | null
+  /** The folder of its cgroup. */
+  cgroup: string | null
   log_path: string | null
   pid: number | null
   start_ticks: number | null

@@ -8,6 +8,7 @@ import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
+import type { SqliteDatabase } from 'kysely'
 import { RunwardenError } from '../../errors.js'
 import { isBusy, toStoreError } from './errors.js'
 import { migrate, readSchemaVersion } from './migrate.js'
@@ -46,6 +47,25 @@ const migrateAlone = async (file: BetterSqlite3.Database, db: Db): Promise<void>
   }
 }
 
+/** More texts than the library has; lists of ids of every length could make any number of them. */
+const STATEMENTS_MAX = 256
+
+/** Each statement is prepared once: to compile its text costs more than to run it (B1). The one used longest ago makes room. */
+const withPreparedStatements = (file: BetterSqlite3.Database): SqliteDatabase => {
+  const statements = new Map<string, BetterSqlite3.Statement>()
+  return {
+    prepare: (text) => {
+      const statement = statements.get(text) ?? file.prepare(text)
+      statements.delete(text)
+      statements.set(text, statement)
+      const [oldest] = statements.keys()
+      if (statements.size > STATEMENTS_MAX && oldest !== undefined) statements.delete(oldest)
+      return statement
+    },
+    close: () => void file.close(),
+  }
+}
+
 interface OpenFile {
   readonly db: Db
   readonly close: () => Promise<void>
@@ -57,7 +77,9 @@ const tryOpen = async (path: string): Promise<OpenFile> => {
   try {
     file.pragma('journal_mode = WAL')
     file.pragma('synchronous = FULL')
-    const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: file }) })
+    const db = new Kysely<Database>({
+      dialect: new SqliteDialect({ database: withPreparedStatements(file) }),
+    })
     const version = await readSchemaVersion(db)
     if (version > SCHEMA_VERSION) {
       throw new RunwardenError(

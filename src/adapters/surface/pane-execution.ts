@@ -57,7 +57,7 @@ const findPane = async (
 
 /** A tree in a pane, for any engine: the one that launched it, or another that found it on record. */
 class PaneExecution implements Execution {
-  readonly containment = 'pane'
+  readonly containment: Execution['containment']
   readonly isOwnChild = false
   readonly identity: Execution['identity']
   readonly pane: PaneRecord
@@ -76,6 +76,7 @@ class PaneExecution implements Execution {
     this.#inner = inner
     this.#find = find
     this.identity = inner.identity
+    this.containment = inner.containment
     this.pane = pane
     this.exited = ends.exited
     this.drained = ends.drained
@@ -98,6 +99,14 @@ class PaneExecution implements Execution {
 
   signal(...args: Parameters<Execution['signal']>): ReturnType<Execution['signal']> {
     return this.#inner.signal(...args)
+  }
+
+  unfreeze(): string | null {
+    return this.#inner.unfreeze?.() ?? null
+  }
+
+  discard(): boolean {
+    return this.#inner.discard?.() ?? true
   }
 
   async closeSurface(withinMs: number): Promise<string | null> {

@@ -2,7 +2,8 @@
  * Brings a command into a pane: a new one, or one whose shell is at its prompt.
  *
  * Owns: the order. The pane runs our launcher; the process that will be the command says who it is, is proven to be that (P13) and
- * marked, its output is connected, and only then is it given the command. Whatever fails before leaves nothing that could start it.
+ * marked, its output is connected, it is brought into a cgroup where it can be (C2), and only then is it given the command. Whatever
+ * fails before leaves nothing that could start it.
  * Invariants: P14 (one deadline over all that tmux is asked), R2, L7.
  */
 import { randomBytes } from 'node:crypto'
@@ -221,7 +222,7 @@ export const launchInPane = async (
   spec: LaunchSpec,
   paneSpec: PaneSpec,
   processes: PaneProcessPort,
-): Promise<PaneLaunch> => {
+): Promise<PaneLaunch & { readonly containment: 'cgroup' | 'pane' }> => {
   processes.assertLaunchable(spec)
   let found: Found | undefined
   const rendezvous = await Rendezvous.open()
@@ -230,9 +231,10 @@ export const launchInPane = async (
     const launch = await inTurn(paneSpec, deadline, () =>
       openPane(spec, paneSpec, processes, rendezvous, deadline, (one) => (found = one)),
     )
+    const problem = processes.hold(launch.leader, spec.marks)
     rendezvous.giveCommand(commandScript(spec))
     rendezvous.removeFolder()
-    return launch
+    return { ...launch, containment: problem === null ? 'cgroup' : 'pane' }
   } catch (error) {
     // The command was not given: what waits for it reads an end, and ends.
     rendezvous.abandon()

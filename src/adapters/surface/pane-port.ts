@@ -20,7 +20,7 @@ export const withPanes = (processes: PaneProcessPort): ProcessPort => ({
     const { runId, attempt, marks } = spec
     const inner = await processes.adopt({
       ...{ runId, attempt, marks, pane },
-      containment: 'pane',
+      containment: launch.containment,
       identity: launch.leader,
       launchedAt: null,
     })

@@ -34,7 +34,12 @@ export interface RunPolicy {
   readonly timeoutMs: number | null
   /** O15: bytes of both streams, over all attempts; null: no limit. */
   readonly maxOutputBytes: number | null
+  /** A record of an older version has no such field: it is interrupted. */
+  readonly onRecover?: OnRecover
 }
+
+/** What becomes of a run that nobody wanted to end, when its engine dies (R3). */
+export type OnRecover = 'interrupt' | 'adopt' | 'keep'
 
 export type IntentKind = 'cancel' | 'interrupt' | 'never-started' | 'stalled' | 'finished' | 'fault'
 
@@ -64,6 +69,8 @@ export interface ExitStatus {
   readonly signal: string | null
   /** What is known instead, where nobody saw how it ended. */
   readonly detail?: string
+  /** R3: it was another engine's child, so that its status cannot be had: no failure, but nothing. */
+  readonly isUnseen?: true
 }
 
 export type EvidenceKind = 'cgroup-empty' | 'tree-reaped' | 'identity-gone' | 'pane-absent' | 'never-launched'

@@ -25,6 +25,7 @@ export const exitOf = (event: RunEvent): ExitStatus | null =>
         exitCode: event.exitCode,
         signal: event.signal,
         ...(event.detail === undefined ? {} : { detail: event.detail }),
+        ...(event.isUnseen === undefined ? {} : { isUnseen: event.isUnseen }),
       }
     : null
 

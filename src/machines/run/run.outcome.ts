@@ -16,6 +16,12 @@ export const describeExit = ({ exitCode, signal, detail }: ExitStatus): string =
       ? `exited with code ${exitCode}`
       : (detail ?? 'ended in a way that was not observed')
 
+/** Completed by what the agent said. */
+export const describeResult = (isOver: boolean): string =>
+  isOver
+    ? 'completed; how the process exited was not observed'
+    : 'completed; the process did not exit by itself'
+
 /** The exit and the last turn's result both speak for success; what the agent was given by its protocol, it ends by that. */
 export const isSuccess = (exit: ExitStatus, context: RunContext): boolean =>
   exit.exitCode === 0 &&
@@ -27,7 +33,7 @@ export const REPORTED_FAILURE = 'the agent reported a failure'
 
 /** An exit with 0 fails a run whose agent said that it failed, or had not done what it was given. */
 export const describeFailedExit = (exit: ExitStatus, context: RunContext): string => {
-  if (exit.exitCode !== 0) return describeExit(exit)
+  if (exit.exitCode !== 0 && exit.isUnseen !== true) return describeExit(exit)
   return context.result?.isOk === false
     ? REPORTED_FAILURE
     : `${describeExit(exit)} before its turn was complete`
@@ -42,10 +48,12 @@ interface Settling {
   readonly exit?: ExitStatus | null
 }
 
+const exitIn = ({ isUnseen: _isUnseen, ...exit }: ExitStatus): ExitStatus => exit
+
 export const settle = (context: RunContext, settling: Settling): Outcome => ({
   status: settling.status,
   ...(settling.code === undefined ? {} : { code: settling.code }),
-  ...(settling.exit ?? context.exit ?? NO_EXIT),
+  ...exitIn(settling.exit ?? context.exit ?? NO_EXIT),
   reason: settling.reason,
   message: settling.message,
   attempt: context.attempt,

@@ -32,6 +32,7 @@ import {
   REPORTED_FAILURE,
   describeExit,
   describeFailedExit,
+  describeResult,
   isSuccess,
   limitReason,
   settle,
@@ -83,6 +84,14 @@ export const runSetup = setup({
       !context.isFinished &&
       (context.policy.isInteractive || !context.isTurnCancelling) &&
       context.attempt < context.policy.candidates,
+    /** R3: the leader of an adopted run has ended, and nobody saw how. */
+    isExitUnseen: ({ context, event }) =>
+      isExecutionOfAttempt(context, event) && exitOf(event)?.isUnseen === true,
+    /** R3: of an exit that nobody saw only the end of the work before it speaks. */
+    isUnseenAndWell: ({ context, event }) =>
+      isExecutionOfAttempt(context, event) &&
+      exitOf(event)?.isUnseen === true &&
+      (context.result?.isOk ?? true),
     isFailureOfWork: ({ context, event }) => isExecutionOfAttempt(context, event),
     isTreeEmpty: ({ context, event }) =>
       isCurrentExecution(context, event) && as<'process.exited'>(event).isTreeEmpty,
@@ -325,12 +334,15 @@ export const runSetup = setup({
           return settle(context, { status: 'completed', at, reason: 'finished', message })
         }
         const exit = exitOf(event)
+        const isSeen = exit !== null && exit.isUnseen !== true
         return settle(context, {
           status: 'completed',
           at,
           exit,
-          reason: exit === null ? 'result' : 'exit',
-          message: exit === null ? 'completed; the process did not exit by itself' : describeExit(exit),
+          reason: isSeen ? 'exit' : 'result',
+          message: isSeen
+            ? describeExit(exit)
+            : describeResult(exit !== null || event.type === 'tree.confirmed'),
         })
       },
     }),
@@ -349,7 +361,8 @@ export const runSetup = setup({
           status: 'failed',
           at: event.at,
           exit,
-          reason: exit === null ? 'result' : exit.signal === null ? 'exit' : 'signal',
+          reason:
+            exit === null || exit.isUnseen === true ? 'result' : exit.signal === null ? 'exit' : 'signal',
           message: exit === null ? REPORTED_FAILURE : describeFailedExit(exit, context),
         })
       },

@@ -31,6 +31,12 @@ const resultStands = [
   { target: `${SETTLED}.failed`, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
 ] as const
 
+/** R3: nobody saw how the process of an adopted run exited, and what its agent said of its work is on record. */
+const resultWasGiven = [
+  { guard: 'isResultOk', target: `${SETTLED}.completed`, actions: 'settleCompleted' },
+  { target: `${SETTLED}.failed`, actions: 'settleFailed' },
+] as const
+
 const limits = {
   'limit.exceeded': {
     target: '#run.work.open.interrupting',
@@ -44,12 +50,20 @@ const nextAttempt = {
   actions: ['beginAttempt', 'disarmTurnCancel'],
 } as const
 
+const completesWell = { target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] } as const
+const isFailure = {
+  guard: 'isFailureOfWork',
+  target: `${SETTLED}.failed`,
+  actions: ['noteExit', 'settleFailed'],
+} as const
+
 /** The natural ends of work that nobody asked to end. */
 const naturalEnds = {
   'process.exited': [
-    { guard: 'isSuccess', target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] },
+    { guard: 'isSuccess', ...completesWell },
     nextAttempt,
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['noteExit', 'settleFailed'] },
+    { guard: 'isExitUnseen', target: `${SETTLED}.lost`, actions: ['noteExit', 'settleLost'] },
+    isFailure,
   ],
   // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
   'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
@@ -242,6 +256,13 @@ export const workRegion = runSetup.createStateConfig({
             // O15: what the work has come to is there; only its process is over the limit.
             'limit.exceeded': resultStands,
             ...naturalEnds,
+            'process.exited': [
+              { guard: 'isSuccess', ...completesWell },
+              { guard: 'isUnseenAndWell', ...completesWell },
+              nextAttempt,
+              isFailure,
+            ],
+            'tree.confirmed': resultWasGiven,
           },
           after: { exitGrace: resultStands },
         },

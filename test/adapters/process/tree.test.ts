@@ -16,6 +16,7 @@ import { ProcTable } from '../../../src/adapters/process/proc-table.js'
 import { signalMembers } from '../../../src/adapters/process/signal.js'
 import { Tree } from '../../../src/adapters/process/tree.js'
 import { identityOf } from '../../support/proc-reader.js'
+import { scanOf, steadily } from '../../support/steady-look.js'
 import { waitFor } from '../../support/wait-for.js'
 
 const sleeper = (): { readonly pid: number; readonly identity: ProcessIdentity } => {
@@ -115,10 +116,11 @@ describe('membership', () => {
     const { pid, identity } = sleeper()
     const before: ProcessIdentity = { ...identity, startTicks: identity.startTicks - 100 }
     const tree = new Tree({ leader: before, marks, usesMarks: false, isOwnChild: true })
-    const table = await new ProcTable().look()
-    expect(tree.membersIn(table)).toEqual([])
+    const procs = new ProcTable()
+    expect(await steadily(async () => tree.membersIn(await procs.look()))).toEqual([])
     const own = new Tree({ leader: identity, marks, usesMarks: false, isOwnChild: true })
-    expect(own.membersIn(table).map((found) => found.pid)).toEqual([pid])
+    const found = await steadily(async () => own.membersIn(await procs.look()))
+    expect(found.map((one) => one.pid)).toEqual([pid])
   })
 
   it('C2: the limit mark and the cookie find a process that left group, session and lineage', async () => {
@@ -137,7 +139,7 @@ describe('membership', () => {
     await execution.exited
     const members = await waitFor(
       async () => {
-        const found = await execution.scan()
+        const found = await scanOf(execution)
         return found.length === 2 && found.every(({ name }) => name === 'sleep') ? found : null
       },
       { deadlineMs: 5_000, what: 'both sleepers, and nobody else' },
@@ -145,7 +147,7 @@ describe('membership', () => {
     const group = new Tree({ leader: execution.identity, marks: own, usesMarks: false, isOwnChild: false })
     expect(group.membersIn(await new ProcTable().look())).toEqual([])
     execution.signal('SIGKILL', members)
-    await waitFor(async () => (await execution.scan()).length === 0, {
+    await waitFor(async () => (await scanOf(execution)).length === 0, {
       deadlineMs: 5_000,
       what: 'both are gone',
     })
@@ -175,7 +177,7 @@ describe('membership', () => {
       launchedAt: null,
     })
     expect(adopted.identity).toMatchObject(identityOf(launched.identity?.pid ?? 0) ?? {})
-    adopted.signal('SIGKILL', await adopted.scan())
+    adopted.signal('SIGKILL', await scanOf(adopted))
     await launched.exited
     const nobody = await port.adopt({
       ...spec,
@@ -185,7 +187,7 @@ describe('membership', () => {
       launchedAt: null,
     })
     expect(nobody.identity).toBeNull()
-    expect(await nobody.scan()).toEqual([])
+    expect(await scanOf(nobody)).toEqual([])
   })
 
   it('R6: an execution of another boot is gone, and nothing here is taken for it', async () => {
@@ -199,7 +201,7 @@ describe('membership', () => {
       identity: { ...identity, bootId: 'another' },
       launchedAt: 0,
     })
-    expect(await adopted.scan()).toEqual([])
+    expect(await scanOf(adopted)).toEqual([])
   })
 })
 
@@ -208,12 +210,12 @@ describe('what reaches a process', () => {
     const port = createProcessPort('group+marks')
     const spec = launchOf(['sleep', '60'])
     const execution = await port.launch({ ...spec, marks: port.mintMarks() })
-    const stateOf = async (): Promise<string | undefined> => (await execution.scan())[0]?.state
-    execution.signal('SIGSTOP', await execution.scan())
+    const stateOf = async (): Promise<string | undefined> => (await scanOf(execution))[0]?.state
+    execution.signal('SIGSTOP', await scanOf(execution))
     await waitFor(async () => (await stateOf()) === 'T', { deadlineMs: 5_000, what: 'it is stopped' })
-    execution.signal('SIGTERM', await execution.scan())
+    execution.signal('SIGTERM', await scanOf(execution))
     expect(await stateOf()).toBe('T')
-    execution.signal('SIGCONT', await execution.scan())
+    execution.signal('SIGCONT', await scanOf(execution))
     expect(await execution.exited).toEqual({ exitCode: null, signal: 'SIGTERM' })
   })
 

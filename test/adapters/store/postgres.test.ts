@@ -129,6 +129,25 @@ if (why !== null) {
       expect(rows).toEqual([{ n: Object.keys(migrations).length }])
     })
 
+    it('S1: schemas of others that are dropped while it opens do not matter', async () => {
+      const churn = { isOn: true }
+      const churning = Promise.all(
+        ['a', 'b'].map(async (name) => {
+          const schema = `churn_${String(process.pid)}_${name}`
+          while (churn.isOn) {
+            await query(server.url, `create schema ${schema}; create table ${schema}.t (id serial)`)
+            await query(server.url, `drop schema ${schema} cascade`)
+          }
+        }),
+      )
+      try {
+        for (let round = 0; round < 10; round += 1) await openStoreIn({ database: await newDatabase() })
+      } finally {
+        churn.isOn = false
+        await churning
+      }
+    })
+
     it('S1: a store newer than the library is refused, untouched', async () => {
       const database = await newDatabase()
       await (await createEngine({ database })).close()

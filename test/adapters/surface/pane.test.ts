@@ -80,14 +80,14 @@ describe('a tree in a pane', () => {
     })
     const states = (): (string | undefined)[] =>
       readLedger(place.ledger).members.map(({ pid }) => statOf(pid)?.state)
-    await freeze.freeze({ isTakenUp: false })
+    await freeze.freeze()
     expect(states()).toEqual(['T', 'T', 'T'])
     // Each answer comes after the server has looked at its children.
     for (let round = 0; round < 20; round += 1) tmux.panes()
     expect(states()).toEqual(['T', 'T', 'T'])
     await freeze.thaw()
     await waitFor(() => !states().includes('T'), { deadlineMs: 10_000, what: 'it goes on' })
-    await freeze.freeze({ isTakenUp: false })
+    await freeze.freeze()
     freeze.end()
     pursuit.terminate()
     await gone

@@ -163,7 +163,10 @@ const notesAfter = (before: RunNode, offer: RunOffer, step: PureStep<RunSnapshot
   const event = offer.event as RunEvent
   let notes = noteTurn(noteFreeze(noteOrder(before.notes, before, event), before, event), before, offer)
   const isExit = event.type === 'process.exited' && !offer.isStale
-  if (isExit) notes = { ...notes, exit: { exitCode: event.exitCode, signal: event.signal } }
+  if (isExit) {
+    const { exitCode, signal, isUnseen } = event
+    notes = { ...notes, exit: { exitCode, signal, ...(isUnseen === undefined ? {} : { isUnseen }) } }
+  }
   const { attempt } = step.snapshot.context
   if (event.type === 'run.finish' && before.work === 'open.ready') notes = { ...notes, isFinished: true }
   const isNewTurn = event.type === 'turn.started' && before.work === 'open.ready'

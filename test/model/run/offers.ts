@@ -29,6 +29,7 @@ const EXITS: readonly (readonly [string, ExitStatus])[] = [
   ['0', { exitCode: 0, signal: null }],
   ['7', { exitCode: 7, signal: null }],
   ['SIGKILL', { exitCode: null, signal: 'SIGKILL' }],
+  ['unseen', { exitCode: null, signal: null, isUnseen: true }],
 ]
 const SURVIVOR = { pid: 77, startTicks: 1, state: 'D', name: 'stuck' } as const
 const BOTH = [false, true] as const

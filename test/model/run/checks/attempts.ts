@@ -16,8 +16,11 @@ const isAwaited = (node: RunNode): boolean =>
 /** An agent that was given a turn by its protocol has not done it by exiting. */
 const isCutShort = (node: RunNode): boolean => isTurnOpen(node) && node.context.policy.isDriven
 
-const isSuccess = (node: RunNode, { exitCode }: Ending): boolean =>
-  exitCode === 0 && node.notes.result !== 'not-ok' && !isCutShort(node)
+/** R3: an exit that nobody saw says nothing; the end of the work before it does. */
+const isSuccess = (node: RunNode, { exitCode, isUnseen }: Ending): boolean =>
+  (isUnseen === true ? node.work === 'open.finishing' : exitCode === 0) &&
+  node.notes.result !== 'not-ok' &&
+  !isCutShort(node)
 
 /** P9; and a run that was told to finish, or whose only turn was told to end, has nothing for a next candidate. */
 const isFallback = (node: RunNode, ending: Ending): boolean => {
@@ -28,7 +31,7 @@ const isFallback = (node: RunNode, ending: Ending): boolean => {
 }
 
 const isExitOf = (node: RunNode, { exitCode, signal }: ExitStatus): boolean =>
-  isSame({ exitCode, signal }, node.notes.exit ?? { exitCode: null, signal: null })
+  exitCode === (node.notes.exit?.exitCode ?? null) && signal === (node.notes.exit?.signal ?? null)
 
 /** The next candidate takes up the turn, unless none is open, or it was asked to end (K13). */
 const isNextAttempt = ({ before, after }: RunEdge): boolean => {
@@ -51,15 +54,19 @@ const firstDelivery = ({ context }: RunNode): string => {
 const attempts: readonly RunCheck[] = [
   onEvent(
     'P3',
-    'the exit of the awaited execution decides: completed, the next candidate, or failed',
+    'the exit of the awaited execution decides: completed, the next candidate, failed, or lost where nobody saw it',
     ['process.exited'],
     (edge, event) => {
       const { before, after } = edge
       if (!isAwaited(before)) return true
-      if (isSuccess(before, event))
-        return after.work === 'settled.completed' && after.context.outcome?.reason === 'exit'
+      const isUnseen = event.isUnseen === true
+      if (isSuccess(before, event)) {
+        const reason = isUnseen ? 'result' : 'exit'
+        return after.work === 'settled.completed' && after.context.outcome?.reason === reason
+      }
       if (isFallback(before, event)) return isNextAttempt(edge)
-      const reason = event.signal === null ? 'exit' : 'signal'
+      if (isUnseen && before.work !== 'open.finishing') return after.work === 'settled.lost'
+      const reason = isUnseen ? 'result' : event.signal === null ? 'exit' : 'signal'
       return after.work === 'settled.failed' && after.context.outcome?.reason === reason
     },
   ),
@@ -112,13 +119,15 @@ const attempts: readonly RunCheck[] = [
   ),
   onEvent(
     'R3',
-    'a tree that is gone without an exit leaves the work lost',
+    'a tree that is gone without an exit leaves the work lost, unless its result is there',
     ['process.gone', 'run.lost'],
     ({ before, after, offer }) => {
       const isSwept =
         before.context.attempt > before.context.executionAttempt && before.context.executionAttempt > 0
       if (isOver(before) || (offer.event.type === 'process.gone' && isSwept)) return true
-      return after.work === 'settled.lost'
+      if (before.work !== 'open.finishing' || offer.event.type === 'run.lost')
+        return after.work === 'settled.lost'
+      return after.work === (before.notes.result === 'not-ok' ? 'settled.failed' : 'settled.completed')
     },
   ),
   onChange('P3', 'an outcome tells the exit of the last execution, and of no other', (edge) => {
