@@ -10,6 +10,8 @@ export default defineConfig({
     outDir: fileURLToPath(new URL('dist/inspector/page', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
+    // What is bundled keeps its notice.
+    license: { fileName: 'licenses.md' },
     modulePreload: false,
     cssCodeSplit: false,
     rolldownOptions: {

@@ -86,7 +86,9 @@ Times in the tables are counted from the acceptance of the run.`,
       const options = self.optsWithGlobals<SharedOptions>()
       await readingStore(options, async (records) => {
         const history = await records.history(runId)
-        if (options.json === true) await printJson(history)
+        // What is on record; timers are of this moment.
+        const { timers: _timers, policy: _policy, ...recorded } = history
+        if (options.json === true) await printJson(recorded)
         else await printLines(pageOf(history, coloursFor(stdout)))
       })
     })

@@ -63,7 +63,7 @@ export function ask(
 export interface OpenedPage {
   readonly page: Page
   /** Everything that the browser was sent, but pictures. */
-  traffic(): string
+  readonly traffic: () => string
   /** What went wrong on the page, if anything. */
   readonly faults: readonly string[]
 }
