@@ -15,7 +15,7 @@ export const parts = [
     command: 'npx vitest run test/model-based',
     keeps: /edges covered|not driven|\d+ passed/,
   },
-  { part: 'simulator', command: 'npm run sim -- --seed 1 --runs 10000', keeps: /^simulated: / },
+  { part: 'simulator', command: 'npm run sim -- --seed 1 --runs 3000', keeps: /^simulated: / },
   {
     part: 'crashes',
     command: 'RUNWARDEN_CRASH_STRIDE=1 npx vitest run test/sim/every-crash.test.ts',

@@ -21,7 +21,7 @@ const MACHINES = { run: runMachine, 'stop-order': stopOrderMachine, registry: re
 /** Names of the transitions that were taken, of all charts. */
 export const taken = new Set<string>()
 /** How many steps were compared. */
-export const steps = { run: 0, 'stop-order': 0, registry: 0, job: 0 }
+export const steps = { run: 0, 'stop-order': 0, registry: 0 }
 
 const input = { policy: plainPolicy, attempt: 1, at: 0, engineId: '', orderId: '' }
 
@@ -33,7 +33,7 @@ const pureOf = (machine: AnyStateMachine): PureMachine<never, never> => {
 }
 
 /** One step of a chart by itself; the value that it comes to. */
-export const stepAlone = (
+const stepAlone = (
   machine: AnyStateMachine,
   before: string,
   event: AnyEventObject,
