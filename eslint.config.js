@@ -4,7 +4,7 @@ import eslint from '@eslint/js'
 import { createNodeResolver, importX } from 'eslint-plugin-import-x'
 import { defineConfig, globalIgnores } from 'eslint/config'
 import tseslint from 'typescript-eslint'
-import { impureInMachines, layers, signalDoors } from './scripts/layers.js'
+import { impureInMachines, layers, signalDoors, testingRoom } from './scripts/layers.js'
 
 // The layer table (scripts/layers.js) says who may import whom and why. This file turns it into rules;
 // below it come the rules on how a file is written.
@@ -26,6 +26,15 @@ const zones = layers.flatMap((layer) =>
     message: layer.because,
   })),
 )
+
+/** The room of simulations is closed to everything else in src/ but its entry, and the entry to everything. */
+const testingZones = [
+  {
+    target: ['./src/!(testing|testing.ts)', './src/!(testing)/**'],
+    from: [`./${testingRoom.folder}`, `./${testingRoom.entry}`],
+    message: testingRoom.because,
+  },
+]
 
 /** @param {string} name A module, as a regular expression; it covers subpaths, and `node:` may be left out. */
 const moduleNamed = (name) => `^${name.replace(/[/.]/g, '\\$&').replace(/^node:/, '(node:)?')}(/|$)`
@@ -97,7 +106,10 @@ const layerRules = defineConfig(
   layers.map((layer) => importBlock(layer.folder, [...packagePatterns(layer), ...typeOnlyPatterns(layer)])),
   signalDoors.execaRooms.map((room) => importBlock(room, adapterPatterns, { mayExeca: true })),
   signalDoors.rooms.map((room) => importBlock(room, adapterPatterns, { maySignal: true })),
-  { files: ['src/**/*.ts'], rules: { 'import-x/no-restricted-paths': ['error', { zones }] } },
+  {
+    files: ['src/**/*.ts'],
+    rules: { 'import-x/no-restricted-paths': ['error', { zones: [...zones, ...testingZones] }] },
+  },
   {
     files: ['src/machines/**/*.ts'],
     rules: {
@@ -122,7 +134,7 @@ const loadedByDefaultExport = [
 ]
 
 export default defineConfig(
-  globalIgnores(['dist/', '.bench/', 'coverage/', 'statecharts/', 'test/fixtures/frames/']),
+  globalIgnores(['dist/', '.bench/', '.sim/', 'coverage/', 'statecharts/', 'test/fixtures/frames/']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   tseslint.configs.strictTypeChecked,

@@ -30,6 +30,20 @@ export const publicEntries = [
   'src/inspector.ts',
 ]
 
+/**
+ * Simulations are for tests: nothing that runs in production reaches them, and they need no test runner.
+ * The room is open to its entry file, and that one to nobody in src/.
+ */
+export const testingRoom = {
+  folder: 'src/testing',
+  entry: 'src/testing.ts',
+  because:
+    'Simulations are for the tests of a host and of this project: no other code of src/ may depend on them.',
+}
+
+/** What a program on top of the library may import of it. */
+const productEntries = publicEntries.filter((entry) => entry !== testingRoom.entry)
+
 /** @type {readonly Layer[]} */
 export const layers = [
   {
@@ -61,6 +75,7 @@ export const layers = [
       'src/actors/spool.ports.ts',
       'src/actors/job.ports.ts',
       'src/actors/pane.ports.ts',
+      'src/actors/guardian.ports.ts',
       'src/actors/workspace.ports.ts',
       'src/errors.ts',
     ],
@@ -74,7 +89,7 @@ export const layers = [
     folder: 'src/cli',
     roomPerSubfolder: false,
     // What src/protocols.ts shows of it, without loading the protocols for every --help.
-    values: [...publicEntries, 'src/protocol-names.ts'],
+    values: [...productEntries, 'src/protocol-names.ts'],
     types: [],
     packages: 'any',
     forbidden: [],
@@ -84,12 +99,32 @@ export const layers = [
   {
     folder: 'src/inspector',
     roomPerSubfolder: false,
-    values: publicEntries,
+    values: productEntries,
     types: [],
     packages: 'any',
     forbidden: [],
     because:
       'The inspector is an ordinary host app: it uses the public entry files and acts on runs through them.',
+  },
+  {
+    folder: 'src/testing',
+    roomPerSubfolder: false,
+    values: [
+      'src/actors',
+      'src/adapters/protocol',
+      'src/adapters/store',
+      'src/engine.ts',
+      'src/errors.ts',
+      'src/open-engine.ts',
+      'src/option-types.ts',
+      'src/options.ts',
+      'src/protocols.ts',
+    ],
+    types: [],
+    packages: 'any',
+    forbidden: ['vitest', 'fast-check'],
+    because:
+      'A simulation puts the real engine over simulated ports. It runs under any test runner, and reaches no process.',
   },
 ]
 

@@ -3,13 +3,13 @@
  *
  * Owns: the life of an engine in this process. Does not own: any rule; those are in the charts and the actors.
  */
-import { uuidv7 } from 'uuidv7'
 import type { DeliveryHooks } from './actors/deliveries.js'
 import { Elsewheres, endOnRecord } from './actors/elsewhere.js'
 import { FiledOrders } from './actors/filed-orders.js'
 import type { Inspection, InspectionObserver } from './actors/inspection.js'
 import type { HostServices } from './actors/actor-role.js'
-import type { Clock, GuardianPort, LogPort, Logger, ProcessPort } from './actors/ports.js'
+import type { GuardianPort } from './actors/guardian.ports.js'
+import type { Clock, LogPort, Logger, ProcessPort } from './actors/ports.js'
 import type { EngineRow, StorePort } from './actors/store.ports.js'
 import { RegistryActor } from './actors/registry.actor.js'
 import { eventsOfTransition } from './actors/run-events.js'
@@ -66,6 +66,8 @@ export interface EngineParts {
   readonly onRecover: OnRecover
   /** Null: nobody ends the runs when this process dies. */
   readonly guardian: GuardianPort | null
+  /** Ids that sort by time. */
+  readonly newId: () => string
 }
 
 /** Whose runs are recovered, and in whose name. */
@@ -79,6 +81,7 @@ export interface EngineSeam {
   readonly store: StorePort
   readonly clock: Clock
   readonly logger: Logger
+  readonly newId: () => string
   /** The run ids under which this engine claims jobs now, whichever of its queues does. */
   readonly claims: Set<string>
   /** Starts a run of a job: both are recorded together, or neither. `refused` when the job is not claimed for it. */
@@ -118,7 +121,7 @@ export class Engine {
 
   /** @internal Use `createEngine`. */
   constructor(parts: EngineParts) {
-    const { host, processes, row } = parts
+    const { host, processes, row, newId } = parts
     this.id = row.id
     this.#parts = parts
     this.#records = new Records(host.store, () => processes)
@@ -148,7 +151,7 @@ export class Engine {
     this.#registry = new RegistryActor(
       {
         engine: row,
-        newId: uuidv7,
+        newId,
         findElsewhere: (call) => this.#elsewhere.find(call),
         findPartsElsewhere: (runIds, call) => this.#elsewhere.findIn({ runIds }, call),
         childrenOf: (runIds) => host.store.childrenOf(runIds),
@@ -163,9 +166,10 @@ export class Engine {
   /** @internal What the jobs are built on. */
   get seam(): EngineSeam {
     this.#assertNotClosed('jobs')
-    const { host } = this.#parts
+    const { host, newId } = this.#parts
     return {
       engineId: this.id,
+      newId,
       store: host.store,
       clock: host.clock,
       logger: host.logger,
@@ -232,7 +236,7 @@ export class Engine {
 
   async #start(spec: RunSpec, job: string | null): Promise<Run> {
     const parsed = parseRunSpec(spec)
-    const runId = parsed.id ?? uuidv7()
+    const runId = parsed.id ?? this.#parts.newId()
     const { session, task, labels } = parsed
     this.#registry.assertAdmits({ runId, session, task, labels })
     if (parsed.signal?.aborted === true) {

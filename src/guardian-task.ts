@@ -1,6 +1,7 @@
 /** What an engine tells its guardian, and whether it can have one. */
 import { fileURLToPath } from 'node:url'
-import type { GuardianPort, Logger, ProcessIdentity } from './actors/ports.js'
+import type { GuardianPort } from './actors/guardian.ports.js'
+import type { Logger, ProcessIdentity } from './actors/ports.js'
 import { createGuardian } from './adapters/process/guardian.js'
 import { RunwardenError } from './errors.js'
 import type { ParsedEngineOptions } from './options.js'

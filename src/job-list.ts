@@ -1,5 +1,4 @@
 /** The queue as any process over the store sees and changes it. Nothing is started from here: see job-queue.ts. */
-import { uuidv7 } from 'uuidv7'
 import { JobFollower } from './actors/job-follower.js'
 import type { FollowedStore } from './actors/job-follower.js'
 import { ACTIVE_PHASES } from './actors/job.ports.js'
@@ -33,6 +32,7 @@ export interface JobListParts {
   readonly store: FollowedStore
   readonly clock: Clock
   readonly logger: Logger
+  readonly newId: () => string
   readonly workspaces: WorkspacePort
   /** Nothing is answered any more: the store is closing, or closed. */
   readonly isClosed: () => boolean
@@ -251,7 +251,7 @@ export class JobList {
     const parsed = parseOptions(jobSpecSchema, spec, what)
     assertFolders(parsed, what)
     assertSpeakable(parsed, what)
-    return toNewJob(parsed, uuidv7, this.#now)
+    return toNewJob(parsed, this.parts.newId, this.#now)
   }
 
   /** Nobody comes in behind the end: the store is gone, or will be in the middle of the answer. */

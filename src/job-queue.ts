@@ -1,7 +1,6 @@
 /** The queue in the hands of an engine that works it. */
 import { existsSync, realpathSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
-import { uuidv7 } from 'uuidv7'
 import { recoverJobs } from './actors/job-recovery.js'
 import { JobWorker } from './actors/job-worker.js'
 import type { WorkPorts, WorkReport } from './actors/job-worker.js'
@@ -129,6 +128,7 @@ export class JobQueue extends JobList {
       store: seam.store,
       clock: seam.clock,
       logger: seam.logger,
+      newId: seam.newId,
       workspaces: port,
       isClosed: () => seam.isClosing(),
     })
@@ -179,7 +179,7 @@ export class JobQueue extends JobList {
   }
 
   #portsOf({ onRun }: WorkOptions): WorkPorts {
-    const { engineId, store, clock, logger, claims, isGone, isClosing } = this.#engine.seam
+    const { engineId, store, clock, logger, newId, claims, isGone, isClosing } = this.#engine.seam
     const { caps } = this.#options
     return {
       engineId,
@@ -188,7 +188,7 @@ export class JobQueue extends JobList {
       logger,
       caps: { total: caps.total, perProject: caps.perProject, perAccount: caps.perAccount },
       claims,
-      newId: uuidv7,
+      newId,
       prepare: (job) => prepareWorkspace(this.#workspace, job),
       start: async (job, runId, place) => {
         const protocol = await protocolFor(keptOf(job.row), this.#options.protocols)

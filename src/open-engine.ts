@@ -1,9 +1,6 @@
 /** From public options to an engine: opens the store, chooses the containment, recovers. */
-import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { Kysely } from 'kysely'
 import type { Dialect } from 'kysely'
-import { uuidv7 } from 'uuidv7'
 import type { DeliveryHooks } from './actors/deliveries.js'
 import { GroupCommit } from './actors/group-commit.js'
 import { Inspection } from './actors/inspection.js'
@@ -20,7 +17,6 @@ import { migrate, readSchemaVersion } from './adapters/store/migrate.js'
 import { SCHEMA_VERSION } from './adapters/store/migrations.js'
 import type { Database, Db } from './adapters/store/schema.js'
 import { toStoreError } from './adapters/store/errors.js'
-import { createSpool } from './adapters/store/spool.js'
 import { openPostgres } from './adapters/store/postgres.js'
 import { isPostgresUrl, withoutCredentials } from './adapters/store/postgres-url.js'
 import { openSqlite } from './adapters/store/sqlite.js'
@@ -36,6 +32,8 @@ import type { ParsedEngineOptions } from './options.js'
 import { placesOf } from './places.js'
 import { Records } from './records.js'
 import { VERSION } from './version.js'
+import { isPath, worldOf } from './world.js'
+import type { World } from './world.js'
 
 /** How to open an engine. Exactly one of `database`, `dialect` and `kysely` names the store. */
 export interface EngineOptions {
@@ -156,9 +154,6 @@ export const openStore = async (
   return storeOver(db, { hasDataVersion: false, close: () => Promise.resolve() })
 }
 
-const isPath = (database: string | undefined): database is string =>
-  database !== undefined && database !== ':memory:' && !isPostgresUrl(database)
-
 /** What is recorded of places must mean the same from another folder. */
 const withAbsolutePath = (options: ParsedEngineOptions): ParsedEngineOptions =>
   isPath(options.database) ? { ...options, database: absolute(options.database) } : options
@@ -168,22 +163,6 @@ const nameOf = (database: string | undefined): string =>
   database === undefined
     ? 'database of the host'
     : `database ${isPostgresUrl(database) ? withoutCredentials(database) : database}`
-
-const machineId = (): string => {
-  try {
-    return readFileSync('/etc/machine-id', 'utf8').trim() || hostname()
-  } catch {
-    return hostname()
-  }
-}
-
-/**
- * Which machine this is: process ids of another one mean nothing here. A file is shared by one machine. A server is not, and machines
- * that were cloned have one machine id: there the name must be the same too, or one of them would take the other for its own former
- * self, restarted since, with nothing of it alive (R5).
- */
-const hostIdFor = (options: ParsedEngineOptions): string =>
-  isPath(options.database) ? machineId() : `${machineId()}/${hostname()}`
 
 /** The folder may be shared by machines, too. */
 const replaySpools = async (
@@ -205,18 +184,17 @@ const replaySpools = async (
   )
 }
 
-/** @internal The seam for tests: an engine over any clock, store and processes. */
+/** @internal The seam for tests and simulations: an engine over any clock, store, processes and world. */
 export const openEngineOver = async (
   store: StorePort,
   options: ParsedEngineOptions,
   clock: Clock = systemClock,
   processes: ProcessPort = chooseProcesses(options),
+  { newId, hostId, spoolOf }: World = worldOf(options),
 ): Promise<Engine> => {
   const logger = options.logger === undefined ? silent : guarded(options.logger as Logger)
-  const id = uuidv7()
-  const hostId = hostIdFor(options)
-  const places = placesOf(options)
-  const spool = places.spool === null ? null : createSpool(places.spool, id)
+  const id = newId()
+  const spool = spoolOf(id)
   const { logs: logOptions, commitDeadlineMs } = options
   const now = clock.wallMs()
   const engine = new Engine({
@@ -231,8 +209,9 @@ export const openEngineOver = async (
       inspection: new Inspection(id, clock, logger),
     },
     processes,
+    newId,
     delivery: options.delivery as DeliveryHooks,
-    logs: createLogFiles(places.logs, logOptions === false ? 1 : logOptions.maxBytes, logger),
+    logs: createLogFiles(placesOf(options).logs, logOptions === false ? 1 : logOptions.maxBytes, logger),
     row: {
       id,
       identity: processes.self,

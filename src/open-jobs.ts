@@ -1,4 +1,5 @@
 /** From public options to a queue: with an engine, which works it; or over a store alone. */
+import { uuidv7 } from 'uuidv7'
 import { systemClock } from './adapters/clock/system-clock.js'
 import { createGitWorkspaces } from './adapters/workspace/git-workspaces.js'
 import type { Engine } from './engine.js'
@@ -43,6 +44,7 @@ export const openJobList = async (
     store,
     clock: systemClock,
     logger: silent,
+    newId: uuidv7,
     workspaces: createGitWorkspaces({ clock: systemClock }),
   })
   return Object.assign(list, {

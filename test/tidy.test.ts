@@ -7,7 +7,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
-import { impureInMachines, layers, publicEntries, signalDoors } from '../scripts/layers.js'
+import { impureInMachines, layers, publicEntries, signalDoors, testingRoom } from '../scripts/layers.js'
 import type { Layer } from '../scripts/layers.js'
 import { exemptions, fileLinesMax, functionLinesMax } from './tidy/exemptions.js'
 import {
@@ -79,6 +79,17 @@ test('TIDY: every import obeys the layer table', () => {
     const broken = importsOf(source).filter((found) => breaksLayer(layer, source.path, found))
     return broken.map(({ line, specifier }) => `${line} imports ${specifier}. ${layer.because}`)
   })
+  expect(faults).toEqual([])
+})
+
+test('TIDY: nothing in src/ depends on simulations but their own entry', () => {
+  const { folder, entry, because } = testingRoom
+  const outside = sources.filter(({ path }) => !isWithin(path, folder))
+  const faults = faultsIn(outside, (source) =>
+    importsOf(source)
+      .filter(({ target = '' }) => target === entry || (isWithin(target, folder) && source.path !== entry))
+      .map(({ line, specifier }) => `${line} imports ${specifier}. ${because}`),
+  )
   expect(faults).toEqual([])
 })
 

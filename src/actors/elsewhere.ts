@@ -21,7 +21,7 @@ const FOLLOW_WAIT_MS = 40
 /** An engine that owes an answer is looked at with every fifth look for it. */
 const JUDGE_EVERY = 5
 
-const doneLine = ({ row, head }: StoredRun): StopLine => {
+export const doneLine = ({ row, head }: StoredRun): StopLine => {
   const outcome = head.outcome === null ? null : (JSON.parse(head.outcome) as { status: string })
   return {
     runId: row.id,

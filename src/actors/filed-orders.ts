@@ -8,6 +8,7 @@
 import { messageOf } from '../errors.js'
 import type { StopLine } from '../machines/stop-order/stop-order.context.js'
 import type { HostServices } from './actor-role.js'
+import { doneLine } from './elsewhere.js'
 import type { FiledHints, FiledLine } from './store.ports.js'
 
 const LOOK_EVERY_MS = 75
@@ -17,7 +18,7 @@ const ANSWER_AGAIN_MS = 200
 
 export class FiledOrders {
   readonly #host: HostServices
-  readonly #serve: (filed: FiledLine) => Promise<StopLine | null>
+  readonly #serve: (filed: FiledLine) => Promise<StopLine | null | undefined>
   #hints: FiledHints | null = null
   #token: number | null = null
   #isClosed = false
@@ -28,7 +29,7 @@ export class FiledOrders {
   #cancel: () => void = () => undefined
   #answering = new Set<Promise<void>>()
 
-  constructor(host: HostServices, serve: (filed: FiledLine) => Promise<StopLine | null>) {
+  constructor(host: HostServices, serve: (filed: FiledLine) => Promise<StopLine | null | undefined>) {
     this.#host = host
     this.#serve = serve
   }
@@ -99,11 +100,12 @@ export class FiledOrders {
   }
 
   async #answer(filed: FiledLine): Promise<void> {
-    const line = await this.#serve(filed)
-    if (line === null) return
+    const served = await this.#serve(filed)
+    if (served === null) return
     for (;;) {
       try {
-        await this.#host.store.answerLine(filed.orderId, line)
+        const line = served ?? (await this.#doneLineOf(filed.runId))
+        if (line !== null) await this.#host.store.answerLine(filed.orderId, line)
         return
       } catch (error) {
         if (this.#isClosed) return
@@ -111,5 +113,11 @@ export class FiledOrders {
         await new Promise<void>((resolve) => this.#host.clock.after(ANSWER_AGAIN_MS, resolve))
       }
     }
+  }
+
+  /** It was over before it could be told: nobody else would answer, and the order, with its fence, would never settle. */
+  async #doneLineOf(runId: string): Promise<StopLine | null> {
+    const stored = await this.#host.store.loadRun(runId)
+    return stored === null || stored.head.doneAt === null ? null : doneLine(stored)
   }
 }

@@ -242,13 +242,13 @@ export class RegistryActor extends AuthorityRole implements ActorRole {
     if (call.input.isFenced) await this.#durable.post({ type: 'order.settled', orderId: call.input.orderId })
   }
 
-  /** Another engine filed an order over a run that is held here. Served once; resolves with the answer. */
-  async serve(filed: FiledLine): Promise<StopLine | null> {
+  /** Another engine filed an order over a run. Served once, null after that; resolves with the answer; undefined: it is not held here. */
+  async serve(filed: FiledLine): Promise<StopLine | null | undefined> {
     const key = `${filed.orderId} ${filed.runId}`
     if (this.#served.has(key)) return null
     this.#served.add(key)
     const run = this.runs.get(filed.runId)
-    if (run === undefined) return null
+    if (run === undefined) return undefined
     const { isForced, mode, reason, by, requestedAt } = filed
     const request = { mode: mode as StopMode, force: isForced, reason, by, requestedAt }
     if (this.#closing.isBegun && isFreezeMode(request.mode))

@@ -150,6 +150,8 @@ export class RunActor implements ActorRole {
   /** The run was not taken into the store: whoever waits for it is told so. */
   abandon(): void {
     this.#durable.stop()
+    // Whoever found it by its id before may have asked for something.
+    this.turns.leave()
   }
 
   post(message: RunMessage, isStill?: () => boolean): Promise<Posted> {

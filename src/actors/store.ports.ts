@@ -8,6 +8,8 @@ import type { JobFacts, JobStorePort } from './job.ports.js'
 import type { Containment, ExecutionMarks, PaneRecord, ProcessIdentity } from './ports.js'
 
 export type ActorKind = 'run' | 'stop-order' | 'registry'
+export type OfActor<T> = T & { readonly actor: string }
+export type PendingEffect = OfActor<EffectRow & { readonly rev: number }>
 
 export interface JournalRow {
   readonly at: number
@@ -255,15 +257,9 @@ export interface StorePort {
     runIds: readonly string[],
   ): Promise<readonly { readonly runId: string; readonly isDone: boolean }[]>
   ordersOf(runId: string): Promise<readonly StoredOrder[]>
-  timersOf(
-    kind: ActorKind,
-    actors: readonly string[],
-  ): Promise<readonly (TimerRow & { readonly actor: string })[]>
+  timersOf(kind: ActorKind, actors: readonly string[]): Promise<readonly OfActor<TimerRow>[]>
   /** In the order in which each actor called for them. */
-  pendingEffectsOf(
-    kind: ActorKind,
-    actors: readonly string[],
-  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]>
+  pendingEffectsOf(kind: ActorKind, actors: readonly string[]): Promise<readonly PendingEffect[]>
 
   /** The engine lives; and when its runs last showed progress, which moves between transitions. */
   heartbeat(

@@ -11,7 +11,7 @@ import type { RunEffect } from '../machines/run/run.effects.js'
 import { RUN_MACHINE_VERSION } from '../machines/run/run.machine.js'
 import type { HostServices } from './actor-role.js'
 import type { ExecutionRecord, ProcessPort } from './ports.js'
-import type { EffectRow, EngineRow, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
+import type { EngineRow, PendingEffect, ExecutionRow, StoredRun, TimerRow } from './store.ports.js'
 import type { ExecutionFacts } from './run-rows.js'
 import { doEffect } from './run-effects.js'
 import type { RunActor } from './run.actor.js'
@@ -87,7 +87,7 @@ const isDueAgain = ({ type }: RunEffect, { state }: RunActor): boolean =>
 interface Recorded {
   readonly last: (ExecutionRow & { readonly runId: string }) | undefined
   readonly timers: readonly TimerRow[]
-  readonly effects: readonly (EffectRow & { readonly rev: number })[]
+  readonly effects: readonly PendingEffect[]
 }
 
 const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> => {

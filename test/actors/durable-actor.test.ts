@@ -6,9 +6,9 @@ import { GroupCommit, DurableActor } from '../../src/internal.js'
 import type { HostServices } from '../../src/actors/actor-role.js'
 import { initialRunContext } from '../../src/machines/run/run.context.js'
 import type { RunContext, RunPolicy } from '../../src/machines/run/run.context.js'
-import { ManualClock, turns } from '../support/manual-clock.js'
-import { busy, openTroubledStore } from '../support/troubled-store.js'
-import type { TroubledStore } from '../support/troubled-store.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
+import { busy, openSimulatedStore } from '../../src/testing/simulated-store.js'
+import type { SimulatedStore } from '../../src/testing/simulated-store.js'
 import { PlainRunRole } from '../support/plain-run-role.js'
 import { plainPolicy } from '../support/policy.js'
 
@@ -35,8 +35,8 @@ class TestRole extends PlainRunRole {
 }
 
 interface World {
-  readonly store: TroubledStore
-  readonly clock: ManualClock
+  readonly store: SimulatedStore
+  readonly clock: SimulatedClock
   readonly host: HostServices
   readonly role: TestRole
   readonly actor: DurableActor
@@ -52,10 +52,10 @@ const engine = (id: string): EngineRow => ({
   closedAt: null,
 })
 
-const begin = async (overrides: Partial<RunPolicy> = {}, store?: TroubledStore): Promise<World> => {
-  const opened = store ?? (await openTroubledStore())
+const begin = async (overrides: Partial<RunPolicy> = {}, store?: SimulatedStore): Promise<World> => {
+  const opened = store ?? (await openSimulatedStore())
   onTestFinished(() => opened.close())
-  const clock = new ManualClock()
+  const clock = new SimulatedClock()
   const commits = new GroupCommit(opened, clock, silent)
   const host: HostServices = {
     engineId: engine('e1').id,

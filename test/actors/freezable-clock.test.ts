@@ -1,10 +1,10 @@
 /** Waits that stand still while the agent is frozen, on a clock that moves only when told to. */
 import { expect, it } from 'vitest'
 import { FreezableClock } from '../../src/actors/freezable-clock.js'
-import { ManualClock } from '../support/manual-clock.js'
+import { SimulatedClock } from '../../src/testing/simulated-clock.js'
 
 const freezable = () => {
-  const base = new ManualClock()
+  const base = new SimulatedClock()
   const clock = new FreezableClock(base)
   const fired: string[] = []
   const wait = (name: string, delayMs: number) =>

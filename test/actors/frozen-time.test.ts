@@ -5,10 +5,10 @@ import type { Logger } from '../../src/actors/ports.js'
 import { DurableActor, GroupCommit } from '../../src/internal.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
 import { standsStill } from '../../src/machines/run/run.timers.js'
-import { ManualClock, turns } from '../support/manual-clock.js'
-import { seededRandom } from '../support/seeded.js'
-import { openTroubledStore } from '../support/troubled-store.js'
-import type { TroubledStore } from '../support/troubled-store.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
+import { openSimulatedStore } from '../../src/testing/simulated-store.js'
+import type { SimulatedStore } from '../../src/testing/simulated-store.js'
 import type { RunPolicy } from '../../src/machines/run/run.context.js'
 import { PlainRunRole } from '../support/plain-run-role.js'
 import { plainPolicy } from '../support/policy.js'
@@ -31,10 +31,10 @@ class FreezableRole extends PlainRunRole {
 }
 
 interface Frozen {
-  readonly clock: ManualClock
+  readonly clock: SimulatedClock
   readonly role: FreezableRole
   readonly actor: DurableActor
-  readonly store: TroubledStore
+  readonly store: SimulatedStore
   readonly host: HostServices
   readonly process: () => string
   readonly work: () => string
@@ -48,9 +48,9 @@ const viewOf = (actor: DurableActor) => ({
 })
 
 const hostOver = (
-  store: TroubledStore,
-  clock = new ManualClock(),
-): HostServices & { clock: ManualClock } => ({
+  store: SimulatedStore,
+  clock = new SimulatedClock(),
+): HostServices & { clock: SimulatedClock } => ({
   engineId: 'e1',
   clock,
   commits: new GroupCommit(store, clock, silent),
@@ -62,7 +62,7 @@ const hostOver = (
 
 /** A run that lives, over a store and on a clock that others may share. */
 const alive = async (
-  store: TroubledStore,
+  store: SimulatedStore,
   overrides: Partial<RunPolicy> = {},
   host = hostOver(store),
 ): Promise<Frozen> => {
@@ -74,8 +74,8 @@ const alive = async (
   return { clock: host.clock, role, actor, store, host, ...viewOf(actor) }
 }
 
-const openStore = async (): Promise<TroubledStore> => {
-  const store = await openTroubledStore()
+const openStore = async (): Promise<SimulatedStore> => {
+  const store = await openSimulatedStore()
   onTestFinished(() => store.close())
   return store
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Silence, WatchdogLimits } from '../../src/actors/watchdog-limits.js'
 import type { TurnStamp } from '../../src/machines/run/run.context.js'
 import { ProgressClock } from '../../src/internal.js'
-import { ManualClock, turns } from '../support/manual-clock.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
 import { propertyParameters } from '../support/property.js'
 
 const MINUTE = 60_000
@@ -31,7 +31,7 @@ interface Told {
 
 /** A progress clock, and a run of which a test says what it answers. */
 class Watched {
-  readonly clock: ManualClock
+  readonly clock: SimulatedClock
   readonly told: Told[] = []
   readonly progressed: TurnStamp[] = []
   readonly progress: ProgressClock
@@ -45,7 +45,7 @@ class Watched {
     return true
   }
 
-  constructor(limits: Partial<WatchdogLimits> | null, clock: ManualClock) {
+  constructor(limits: Partial<WatchdogLimits> | null, clock: SimulatedClock) {
     this.clock = clock
     this.progress = new ProgressClock(this.clock, limits === null ? null : { ...LIMITS, ...limits }, {
       progressed: (stamp) => this.progressed.push(stamp),
@@ -67,7 +67,7 @@ class Watched {
   }
 }
 
-const watch = (limits: Partial<WatchdogLimits> | null = {}, clock = new ManualClock()): Watched =>
+const watch = (limits: Partial<WatchdogLimits> | null = {}, clock = new SimulatedClock()): Watched =>
   new Watched(limits, clock)
 
 /** An answer that a test gives when it likes. */
@@ -902,7 +902,7 @@ const steps = fc.array(
 )
 
 const play = async (script: readonly Step[]): Promise<void> => {
-  const watched = watch(RANDOM_LIMITS, new ManualClock({ eachTurns: 2, lastTurns: 2 }))
+  const watched = watch(RANDOM_LIMITS, new SimulatedClock({ eachTurns: 2, lastTurns: 2 }))
   const { clock, progress } = watched
   const book = new Bookkeeper()
   let generation = 1

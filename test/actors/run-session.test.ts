@@ -11,7 +11,7 @@ import { RunSession } from '../../src/actors/run-session.js'
 import type { SessionNews } from '../../src/actors/run-session.js'
 import type { RunMessage } from '../../src/actors/run.actor.js'
 import { ProgressClock } from '../../src/internal.js'
-import { ManualClock, turns } from '../support/manual-clock.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
 
 const OK: ProtocolReply = { isOk: true }
 const failed = (message: string): ProtocolReply => ({ isOk: false, message })
@@ -65,7 +65,7 @@ class ScriptedSession implements ProtocolSession {
 }
 
 class Talk {
-  readonly clock = new ManualClock()
+  readonly clock = new SimulatedClock()
   readonly posted: RunMessage[] = []
   readonly news: SessionNews[] = []
   readonly prompts = new Map<number, string>([[1, 'hello']])

@@ -8,7 +8,7 @@ import { noCgroup } from '../support/cgroups.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_KILL_ROUNDS'] ?? 12)

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
 import type { Delivery, Engine, Run, StopReceipt } from '../../src/index.js'
 import { EMPTY, openTestEngine } from '../support/engine.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_RACE_ROUNDS'] ?? 40)

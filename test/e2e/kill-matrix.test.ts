@@ -4,7 +4,7 @@ import { createEngine } from '../../src/index.js'
 import { guardiansOf } from '../support/host.js'
 import { expectOver, kinds, startVictim } from '../support/killed-host.js'
 import type { Victim } from '../support/killed-host.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { waitFor } from '../support/wait-for.js'
 
 /** Every so many-th boundary, from a random one on; 1: every one. */

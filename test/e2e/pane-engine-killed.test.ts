@@ -7,7 +7,7 @@ import { foldersLeftIn } from '../support/cgroups.js'
 import { endTree } from '../support/end-tree.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { NO_TMUX, hasTmux, testTmux } from '../support/tmux.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 

@@ -7,7 +7,7 @@ import { endTree, kill } from '../support/end-tree.js'
 import { startFixture } from '../support/engine.js'
 import type { StartedFixture } from '../support/engine.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_PAUSE_ROUNDS'] ?? 50)

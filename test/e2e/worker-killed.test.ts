@@ -6,7 +6,7 @@ import { createEngine } from '../../src/index.js'
 import { openJobList } from '../../src/jobs.js'
 import type { JobList } from '../../src/jobs.js'
 import { cli, start } from '../cli/cli.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_WORKER_KILL_ROUNDS'] ?? 4)

@@ -15,13 +15,13 @@ import type { LaunchSpec } from '../../src/actors/ports.js'
 import type { StorePort } from '../../src/actors/store.ports.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
 import type { RunSpec } from '../../src/index.js'
-import { turns } from '../support/manual-clock.js'
+import { turns } from '../../src/testing/simulated-clock.js'
 import { propertyParameters } from '../support/property.js'
 import { startSimulatedRun } from '../support/simulated-engine.js'
 import type { SimulatedRun } from '../support/simulated-engine.js'
-import type { Behaviour } from '../support/simulated-processes.js'
-import { openTroubledStore } from '../support/troubled-store.js'
-import type { TroubledStore } from '../support/troubled-store.js'
+import type { Behaviour } from '../../src/testing/simulated-execution.js'
+import { openSimulatedStore } from '../../src/testing/simulated-store.js'
+import type { SimulatedStore } from '../../src/testing/simulated-store.js'
 
 const S = 1_000
 /** A commit and what follows it take two turns of the loop. */
@@ -305,7 +305,7 @@ const proxied = <T extends object, K extends keyof T>(target: T, name: K, member
 
 /** One script on one run. */
 const play = async (
-  base: TroubledStore,
+  base: SimulatedStore,
   given: Setting,
   steps: readonly Step[],
   s: Scheduler,
@@ -435,7 +435,7 @@ const end = async ({ run, processes, clock }: SimulatedRun, witness: Witness): P
 }
 
 it('INV-7, INV-8, INV-12, INV-3, INV-4, P11, P19: for any candidates, exits, cancels, failed kills and hooks, in any order', async () => {
-  let store = await openTroubledStore()
+  let store = await openSimulatedStore()
   let count = 0
   try {
     await fc.assert(
@@ -447,7 +447,7 @@ it('INV-7, INV-8, INV-12, INV-3, INV-4, P11, P19: for any candidates, exits, can
           count += 1
           if (count % RUNS_PER_STORE === 0) {
             await store.close()
-            store = await openTroubledStore()
+            store = await openSimulatedStore()
           }
           await play(store, given, steps, s)
         },

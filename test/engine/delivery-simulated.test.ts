@@ -1,9 +1,9 @@
 /** Deliveries in time: deadlines, repetitions, a store that does not answer. Simulated clock and processes, a real store in memory. */
 import { describe, expect, it } from 'vitest'
 import type { Delivery, StopReceipt } from '../../src/index.js'
-import { turns } from '../support/manual-clock.js'
+import { turns } from '../../src/testing/simulated-clock.js'
 import { openSimulatedEngine } from '../support/simulated-engine.js'
-import { busy } from '../support/troubled-store.js'
+import { busy } from '../../src/testing/simulated-store.js'
 
 const S = 1_000
 

@@ -4,7 +4,7 @@ import type { Engine, Run, RunSpec } from '../../src/index.js'
 import { testDatabase } from '../support/database.js'
 import { openTestEngine, quickStop } from '../support/engine.js'
 import { openSimulatedEngine } from '../support/simulated-engine.js'
-import { busy } from '../support/troubled-store.js'
+import { busy } from '../../src/testing/simulated-store.js'
 import { waitFor } from '../support/wait-for.js'
 
 const sleeper = { command: ['sleep', '60'] as [string, string], stop: quickStop }

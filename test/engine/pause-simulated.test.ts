@@ -1,10 +1,10 @@
 /** Pausing and resuming on a simulated clock: what takes how long, and what the store and an end make of it. */
 import { describe, expect, it } from 'vitest'
 import type { Run, RunSpec } from '../../src/index.js'
-import { turns } from '../support/manual-clock.js'
+import { turns } from '../../src/testing/simulated-clock.js'
 import { openSimulatedEngine } from '../support/simulated-engine.js'
 import type { SimulatedEngine } from '../support/simulated-engine.js'
-import { busy } from '../support/troubled-store.js'
+import { busy } from '../../src/testing/simulated-store.js'
 
 const FROZEN = { status: 'frozen', running: [] }
 
@@ -44,7 +44,11 @@ describe('a freeze, on the simulated clock', () => {
     expect(tree.isFrozen).toBe(true)
     // A look long after: who was born behind the look, and whom someone continued, are stopped.
     const late = tree.spawn('late')
-    tree.signal('SIGCONT', [{ pid: child, startTicks: 1, state: 'T', name: 'child' }])
+    const members = await tree.scan()
+    tree.signal(
+      'SIGCONT',
+      members.filter(({ pid }) => pid === child),
+    )
     await clock.advance(4_100)
     expect(tree.isFrozen).toBe(true)
     expect(tree.signals.at(-1)).toEqual({ signal: 'SIGSTOP', pid: late })

@@ -10,7 +10,7 @@ import { EMPTY, openTestEngine, quickStop, startFixture } from '../support/engin
 import type { StartedFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger, signalsOf, statOf } from '../support/proc-reader.js'
-import { turns } from '../support/manual-clock.js'
+import { turns } from '../../src/testing/simulated-clock.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 30_000 }

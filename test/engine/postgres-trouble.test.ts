@@ -11,7 +11,7 @@ import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { FlakyProxy } from '../support/flaky-proxy.js'
 import { aliveOf, readLedger } from '../support/proc-reader.js'
 import { PostgresServer, query, schemaOn, whyNoServer } from '../support/postgres.js'
-import { seededRandom } from '../support/seeded.js'
+import { seededRandom } from '../../src/testing/seeded-random.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const ROUNDS = Number(process.env['RUNWARDEN_POSTGRES_ROUNDS'] ?? 5)

@@ -7,7 +7,7 @@ import type { Run } from '../../src/index.js'
 import { followSource } from '../../src/presence-source.js'
 import type { PresenceSource } from '../../src/presence-source.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
-import { ManualClock, turns } from '../support/manual-clock.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 
 const DEADLINE = { deadlineMs: 30_000 }
@@ -209,7 +209,7 @@ describe('a host that reports', () => {
   })
 
   const followed = (source: PresenceSource) => {
-    const clock = new ManualClock()
+    const clock = new SimulatedClock()
     const reports: boolean[] = []
     const failures: unknown[] = []
     const faults: unknown[] = []

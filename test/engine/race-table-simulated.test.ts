@@ -7,11 +7,11 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { Delivery, Run, RunHistory, RunSpec, StopReceipt } from '../../src/index.js'
-import { turns } from '../support/manual-clock.js'
-import { single } from '../support/simulated-agent.js'
+import { turns } from '../../src/testing/simulated-clock.js'
+import { single } from '../../src/testing/simulated-agent.js'
 import { openSimulatedEngine } from '../support/simulated-engine.js'
 import type { SimulatedEngine } from '../support/simulated-engine.js'
-import type { Behaviour } from '../support/simulated-processes.js'
+import type { Behaviour } from '../../src/testing/simulated-execution.js'
 
 const S = 1_000
 const stop = { termGraceMs: 5 * S, killGraceMs: 2 * S }
@@ -554,7 +554,7 @@ describe('engine died', () => {
     const { world, run } = await open()
     let isAnswered = false
     world.engine.subscribe((event) => {
-      if (event.type === 'transition' && event.event === 'run.cancel') world.die()
+      if (event.type === 'transition' && event.event === 'run.cancel') world.crash()
     })
     void run.cancel({ reason: 'enough' }).finally(() => (isAnswered = true))
     await turns()
@@ -573,7 +573,7 @@ describe('engine died', () => {
     world.store.hold()
     void run.cancel({ reason: 'enough' }).finally(() => (isAnswered = true))
     await turns()
-    world.die()
+    world.crash()
     // INV-1: nothing was done about it.
     expect(world.processes.last.signals).toEqual([])
     const next = await openSimulatedEngine({ after: world })

@@ -11,14 +11,14 @@ import type { ActorWrite, StorePort } from '../../src/actors/store.ports.js'
 import type { TurnEnd } from '../../src/actors/turn-end.js'
 import type { RunContext } from '../../src/machines/run/run.context.js'
 import type { RunSpec } from '../../src/index.js'
-import { turns } from '../support/manual-clock.js'
+import { turns } from '../../src/testing/simulated-clock.js'
 import { propertyParameters } from '../support/property.js'
-import { conversational, line, single } from '../support/simulated-agent.js'
+import { conversational, line, single } from '../../src/testing/simulated-agent.js'
 import { drive, startSimulatedRun } from '../support/simulated-engine.js'
 import type { SimulatedRun } from '../support/simulated-engine.js'
-import type { SimulatedExecution } from '../support/simulated-processes.js'
-import { busy, openTroubledStore } from '../support/troubled-store.js'
-import type { TroubledStore } from '../support/troubled-store.js'
+import type { SimulatedExecution } from '../../src/testing/simulated-execution.js'
+import { busy, openSimulatedStore } from '../../src/testing/simulated-store.js'
+import type { SimulatedStore } from '../../src/testing/simulated-store.js'
 
 const S = 1_000
 const LIMITS = {
@@ -382,7 +382,10 @@ class Witness {
 // ── the play ────────────────────────────────────────────────────────────────────────────────────
 
 /** A store that shows what goes into it. */
-const watched = (store: TroubledStore, committing: (writes: readonly ActorWrite[]) => void): TroubledStore =>
+const watched = (
+  store: SimulatedStore,
+  committing: (writes: readonly ActorWrite[]) => void,
+): SimulatedStore =>
   new Proxy(store, {
     get(target, name) {
       const member = Reflect.get(target, name) as unknown
@@ -395,18 +398,18 @@ const watched = (store: TroubledStore, committing: (writes: readonly ActorWrite[
   })
 
 class Play {
-  readonly #store: TroubledStore
+  readonly #store: SimulatedStore
   readonly #simulated: SimulatedRun
   readonly #witness: Witness
   #release: (() => void) | null = null
 
-  private constructor(store: TroubledStore, simulated: SimulatedRun, witness: Witness) {
+  private constructor(store: SimulatedStore, simulated: SimulatedRun, witness: Witness) {
     this.#store = store
     this.#simulated = simulated
     this.#witness = witness
   }
 
-  static async begin(store: TroubledStore, setting: Setting): Promise<Play> {
+  static async begin(store: SimulatedStore, setting: Setting): Promise<Play> {
     const witnesses: Witness[] = []
     const shown = watched(store, (writes) => {
       for (const witness of witnesses) witness.committing(writes)
@@ -615,7 +618,7 @@ class Play {
 }
 
 it('K4, K5, K7, K8, K9, K11, INV-9, INV-12: for any order of frames, time, prompts, pauses, stops and troubles of the store', async () => {
-  const store = await openTroubledStore()
+  const store = await openSimulatedStore()
   try {
     await fc.assert(
       fc.asyncProperty(setting, fc.array(step, { maxLength: 40, size: 'max' }), async (given, steps) => {

@@ -3,11 +3,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { piJson } from '../../src/protocols.js'
 import type { ProtocolSession, ProtocolSink } from '../../src/protocols.js'
 import type { Run, RunEventOut, RunSpec } from '../../src/index.js'
-import { conversational, line, single } from '../support/simulated-agent.js'
+import { conversational, line, single } from '../../src/testing/simulated-agent.js'
 import { openSimulatedEngine, startSimulatedRun } from '../support/simulated-engine.js'
 import type { SimulatedEngine, SimulatedRun } from '../support/simulated-engine.js'
-import { turns } from '../support/manual-clock.js'
-import { busy, openTroubledStore } from '../support/troubled-store.js'
+import { turns } from '../../src/testing/simulated-clock.js'
+import { busy, openSimulatedStore } from '../../src/testing/simulated-store.js'
 
 const S = 1_000
 const watchdog = { neverStartedMs: 20 * S, advisoryMs: 30 * S, completionSignalMs: 60 * S, sleepGapMs: 5 * S }
@@ -21,7 +21,7 @@ const open = async (spec: Partial<RunSpec> = oneShot()): Promise<SimulatedEngine
 
 /** One run without the engine around it: no public door pauses one. */
 const alone = async (spec: Partial<RunSpec> = oneShot()): Promise<SimulatedRun> => {
-  const store = await openTroubledStore()
+  const store = await openSimulatedStore()
   const simulated = await startSimulatedRun(store, spec)
   onTestFinished(async () => {
     await simulated.end()
@@ -740,7 +740,7 @@ describe('paused', () => {
   })
 
   it('O7, O8: a pause during the launch holds the clock before there is an agent', async () => {
-    const store = await openTroubledStore()
+    const store = await openSimulatedStore()
     const { run, clock, post, processes, end } = await startSimulatedRun(store, oneShot())
     onTestFinished(async () => {
       await end()

@@ -15,7 +15,7 @@ import { endTree } from '../support/end-tree.js'
 import { EMPTY, quickStop, startFixture } from '../support/engine.js'
 import { fixtureCommand, withLedger } from '../support/fixture.js'
 import { aliveOf, identityOf, isAlive, readLedger } from '../support/proc-reader.js'
-import { openTroubledStore } from '../support/troubled-store.js'
+import { openSimulatedStore } from '../../src/testing/simulated-store.js'
 import { waitFor } from '../support/wait-for.js'
 import { canDropKill, hostWithoutKill } from '../support/without-kill.js'
 
@@ -182,7 +182,7 @@ describe.concurrent('never started', () => {
 
   it('INV-1: while its commit is under way nothing is killed', async () => {
     const database = newPath()
-    const store = await openTroubledStore(database)
+    const store = await openSimulatedStore(database)
     await using engine = await openEngineOver(store, parseOptions(engineOptionsSchema, { database }, 'test'))
     const run = await startScript(engine, limits({ neverStartedMs: 1_000 }), { stay: true })
     await untilStands(run, 'alive')
@@ -219,7 +219,7 @@ describe.concurrent('never started', () => {
 
   it('K4: progress between the look and its handling: nothing is killed', async () => {
     const database = newPath()
-    const store = await openTroubledStore(database)
+    const store = await openSimulatedStore(database)
     await using engine = await openEngineOver(store, parseOptions(engineOptionsSchema, { database }, 'test'))
     const go = signal()
     const run = await engine.start({

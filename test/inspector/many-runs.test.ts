@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openRecords } from '../../src/index.js'
 import type { StorePort } from '../../src/actors/store.ports.js'
 import { NO_CHROMIUM, chromium, openPage, serve } from '../support/inspector.js'
-import { openMemoryStore } from '../support/troubled-store.js'
+import { openStoreIn } from '../support/stores.js'
 import { tempDir, waitFor } from '../support/wait-for.js'
 import { runWrite } from '../support/writes.js'
 
@@ -91,8 +91,7 @@ async function traceTasks(devtools: CDPSession): Promise<() => Promise<number>> 
 describe('1 000 runs', () => {
   test('V5: with 200 changing every second no task of the page takes over 100 ms, and its memory stays', async () => {
     const database = join(tempDir(), 'runs.db')
-    const store = await openMemoryStore(database)
-    onTestFinished(() => store.close())
+    const store = await openStoreIn({ database })
     const now = Date.now()
     await store.commit(
       Array.from({ length: RUNS }, (_, index) => writeOf(index, 0, now - index)),

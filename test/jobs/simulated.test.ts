@@ -5,10 +5,10 @@ import type { Run } from '../../src/index.js'
 import { openJobs } from '../../src/jobs.js'
 import type { JobQueue, JobSpec, QueueOptions } from '../../src/jobs.js'
 import { JobQueue as Queue } from '../../src/job-queue.js'
-import { single } from '../support/simulated-agent.js'
+import { single } from '../../src/testing/simulated-agent.js'
 import { openSimulatedEngine } from '../support/simulated-engine.js'
 import type { SimulatedEngine } from '../support/simulated-engine.js'
-import { busy } from '../support/troubled-store.js'
+import { busy } from '../../src/testing/simulated-store.js'
 import { idsOf } from './queue.js'
 
 const STEP_MS = 50
@@ -183,7 +183,9 @@ it('O12, O15: on the simulated clock: each run that its limit ends spends one at
 })
 
 it('O13: on the simulated clock: while the store refuses the end of a run its job stands where it stood, and both move together', async () => {
-  const { engine, queue, clock, store, processes, until, runOf, work } = await openQueue()
+  const { simulation, engine, queue, clock, store, processes, until, runOf, work } = await openQueue()
+  // Whose way to the store works.
+  const elsewhere = await openJobs((await simulation.openEngine()).engine)
   await queue.add(job('a', { review: true }))
   work()
   const { id } = await runOf('a')
@@ -191,7 +193,7 @@ it('O13: on the simulated clock: while the store refuses the end of a run its jo
   store.trouble = busy()
   processes.last.exit(0)
   await clock.advance(30_000)
-  expect(await queue.get('a')).toMatchObject({ state: 'active', phase: 'running', attemptsSpent: 0 })
+  expect(await elsewhere.get('a')).toMatchObject({ state: 'active', phase: 'running', attemptsSpent: 0 })
   store.trouble = null
   await until(async () => (await queue.get('a')).state === 'review')
   const { transitions } = await queue.history('a')

@@ -1,21 +1,21 @@
-/** A whole engine, or one run of it, on a simulated clock, over simulated processes and a real store in memory. */
+/** A whole engine, or one run of it, on a simulated clock, over simulated processes and a real store in memory, for the tests of one engine. */
 import { uuidv7 } from 'uuidv7'
 import { onTestFinished } from 'vitest'
 import type { DeliveryHooks } from '../../src/actors/deliveries.js'
 import type { Logger } from '../../src/actors/ports.js'
-import type { StorePort } from '../../src/actors/store.ports.js'
 import type { RunActor, RunMessage } from '../../src/actors/run.actor.js'
-import type { Engine, EngineOptions, Run, RunEventOut, RunSpec } from '../../src/index.js'
-import { GroupCommit, engineOptionsSchema, openEngineOver, parseOptions } from '../../src/internal.js'
+import type { EngineOptions, Run, RunEventOut, RunSpec } from '../../src/index.js'
+import { GroupCommit } from '../../src/internal.js'
 import { RunFactory } from '../../src/run-factory.js'
 import { parseRunSpec } from '../../src/run-spec.js'
-import { ManualClock, turns } from './manual-clock.js'
-import { line } from './simulated-agent.js'
-import type { Frame } from './simulated-agent.js'
-import { SimulatedProcesses } from './simulated-processes.js'
-import type { Behaviour } from './simulated-processes.js'
-import { openMemoryStore, openTroubledStore } from './troubled-store.js'
-import type { TroubledStore } from './troubled-store.js'
+import { line } from '../../src/testing/simulated-agent.js'
+import type { Frame } from '../../src/testing/simulated-agent.js'
+import { SimulatedClock, turns } from '../../src/testing/simulated-clock.js'
+import type { Behaviour } from '../../src/testing/simulated-execution.js'
+import { SimulatedProcesses } from '../../src/testing/simulated-processes.js'
+import type { SimulatedStore } from '../../src/testing/simulated-store.js'
+import { createSimulation } from '../../src/testing/simulation.js'
+import type { SimulatedHost, Simulation } from '../../src/testing/simulation.js'
 
 /** An engine looks into its store all the time: after each look a few turns are enough. */
 const PACE = { eachTurns: 4, lastTurns: 20 }
@@ -23,7 +23,7 @@ const STEP_MS = 50
 const STEPS_MAX = 20_000
 
 /** The clock moves until that has happened. */
-export async function drive<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+export async function drive<T>(clock: SimulatedClock, promise: Promise<T>): Promise<T> {
   const waiting = new Set([promise])
   const settled = (): void => {
     waiting.clear()
@@ -50,19 +50,11 @@ const quiet = (warnings: string[]): Logger => {
   return { debug: () => undefined, info: () => undefined, warn: () => undefined, error: note }
 }
 
-export interface SimulatedEngine {
-  readonly engine: Engine
-  readonly clock: ManualClock
-  readonly store: TroubledStore
-  readonly processes: SimulatedProcesses
-  /** The same without its troubles, for the next engine. */
-  readonly base: StorePort
-  /** It does nothing any more from now on. */
-  readonly die: () => void
+export interface SimulatedEngine extends SimulatedHost {
+  readonly simulation: Simulation
+  readonly clock: SimulatedClock
   /** Everything that subscribers were told. */
   readonly heard: RunEventOut[]
-  /** What the engine logged as an error. */
-  readonly errors: string[]
   readonly start: (spec: Partial<RunSpec>) => Promise<Run>
   readonly say: (...frames: readonly (Frame | string)[]) => Promise<void>
   readonly drive: <T>(promise: Promise<T>) => Promise<T>
@@ -74,39 +66,25 @@ export async function openSimulatedEngine(
     readonly after?: SimulatedEngine
   } = {},
 ): Promise<SimulatedEngine> {
-  const { after, ...given } = more
-  const base = after?.base ?? (await openMemoryStore())
-  const store = await openTroubledStore(base)
-  const clock = new ManualClock(PACE)
-  const processes = new SimulatedProcesses(after?.processes)
-  const errors: string[] = []
-  const options = parseOptions(
-    engineOptionsSchema,
-    { database: ':memory:', logs: false, logger: quiet(errors), ...given },
-    'test',
-  )
-  const engine = await openEngineOver(store, options, clock, processes)
+  const { after, ...options } = more
+  const simulation = after?.simulation ?? (await createSimulation({ engine: options }))
+  if (after === undefined) onTestFinished(() => simulation.close())
+  else await simulation.openEngine(options)
+  const { engine, clock, processes, store, errors, life } = simulation
   const heard: RunEventOut[] = []
   engine.subscribe((event) => heard.push(event))
-  let isDead = false
-  onTestFinished(async () => {
-    if (isDead) return
-    store.trouble = null
-    for (const execution of processes.executions) execution.diesOf = ['SIGTERM', 'SIGKILL']
-    await drive(clock, engine.close({ runs: 'cancel' }))
-  })
   return {
+    simulation,
     engine,
     clock,
     store,
-    base,
-    die: () => {
-      isDead = true
-      store.trouble = new Error('dead')
-    },
     processes,
-    heard,
     errors,
+    life,
+    crash: () => {
+      life.end()
+    },
+    heard,
     start: async (spec) => {
       const run = await engine.start({ command: ['agent'], env: {}, ...spec })
       await turns()
@@ -119,7 +97,7 @@ export async function openSimulatedEngine(
 
 export interface SimulatedRun {
   readonly run: RunActor
-  readonly clock: ManualClock
+  readonly clock: SimulatedClock
   readonly processes: SimulatedProcesses
   readonly errors: string[]
   readonly say: (...frames: readonly (Frame | string)[]) => Promise<void>
@@ -130,7 +108,7 @@ export interface SimulatedRun {
 
 /** One run without the engine around it, for what no public door leads to, and for many of them. */
 export async function startSimulatedRun(
-  store: TroubledStore,
+  store: SimulatedStore,
   spec: Partial<RunSpec>,
   {
     behaviour = {},
@@ -143,7 +121,7 @@ export async function startSimulatedRun(
     readonly meet?: (simulated: SimulatedRun) => void
   } = {},
 ): Promise<SimulatedRun> {
-  const clock = new ManualClock(PACE)
+  const clock = new SimulatedClock(PACE)
   const processes = new SimulatedProcesses()
   processes.behaviour = behaviour
   const errors: string[] = []

@@ -31,3 +31,10 @@ export const exemptions: readonly Exemption[] = [
     reason: 'the public door of the engine: half of it is what its methods promise',
   },
 ]
+
+/** Rules that have no test yet, each with the reason. The tidy test fails on one that has. */
+export const untested: readonly { readonly ids: readonly string[]; readonly reason: string }[] = [
+  { ids: ['R7'], reason: 'there is no guardian yet' },
+  { ids: ['R8'], reason: 'recovery of many records is not measured yet' },
+  { ids: ['R10'], reason: 'runs cannot be adopted or kept yet' },
+]

@@ -8,7 +8,8 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
-import type { GuardianPort, Logger } from '../../actors/ports.js'
+import type { GuardianPort } from '../../actors/guardian.ports.js'
+import type { Logger } from '../../actors/ports.js'
 import { messageOf } from '../../errors.js'
 
 const RESTARTS_MAX = 5

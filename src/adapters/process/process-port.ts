@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { PaneProcessPort } from '../../actors/pane.ports.js'
 import type {
   Containment,
@@ -37,6 +38,10 @@ const PAGE_BYTES = 4096
 
 /** 2⁵² keeps the mark far from any limit a person would set, and below 2⁵³ it is exact. */
 const LIMIT_MARK_BASE = 2 ** 52
+
+/** A process in the middle of its exec shows no environment; one that is older than a second is past that. */
+const UNKNOWN_MAX_MS = 5_000
+const UNKNOWN_LOOK_MS = 5
 
 const never = new Promise<never>(() => undefined)
 
@@ -103,10 +108,19 @@ const launchIn = async (tier: Tier, spec: LaunchSpec): Promise<Execution> => {
 
 /** The oldest process that bears the marks: the leader, when an engine died before it could record who that is (R2). */
 const findLeader = async (tier: Tier, marks: ExecutionMarks): Promise<ProcessIdentity | null> => {
-  const table = await tier.table.look()
-  const marked = table.mayBear(marks).filter((stat) => table.bearsMark(stat, marks))
-  const [oldest] = marked.sort((one, other) => one.startTicks - other.startTicks)
-  return oldest === undefined ? null : identify(oldest.pid)
+  const endsAt = performance.now() + UNKNOWN_MAX_MS
+  for (;;) {
+    const table = await tier.table.look()
+    try {
+      const marked = table.mayBear(marks).filter((stat) => table.bearsMark(stat, marks))
+      const [oldest] = marked.sort((one, other) => one.startTicks - other.startTicks)
+      return oldest === undefined ? null : identify(oldest.pid)
+    } catch (error) {
+      // Somebody is in the middle of an exec, a stranger most likely: it can be judged a moment later.
+      if (performance.now() >= endsAt) throw error
+      await delay(UNKNOWN_LOOK_MS)
+    }
+  }
 }
 
 /** What an identity of another life of this machine, or of another namespace, allows to be said. */

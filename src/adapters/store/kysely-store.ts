@@ -11,13 +11,14 @@ import type {
   ActorWrite,
   CommitVerdict,
   EffectMark,
-  EffectRow,
   EngineRow,
   ExecutionRow,
   FiledHints,
   FiledLine,
   JournalPart,
   NoticeRow,
+  OfActor,
+  PendingEffect,
   ResultRow,
   RunFilter,
   StopLine,
@@ -288,10 +289,7 @@ export class KyselyStore implements StorePort {
     }))
   }
 
-  async timersOf(
-    kind: ActorKind,
-    actors: readonly string[],
-  ): Promise<readonly (TimerRow & { readonly actor: string })[]> {
+  async timersOf(kind: ActorKind, actors: readonly string[]): Promise<readonly OfActor<TimerRow>[]> {
     return inPieces(actors, async (ids) => {
       const rows = await this.#db
         .selectFrom('runwarden_timer')
@@ -310,10 +308,7 @@ export class KyselyStore implements StorePort {
     })
   }
 
-  async pendingEffectsOf(
-    kind: ActorKind,
-    actors: readonly string[],
-  ): Promise<readonly (EffectRow & { readonly actor: string; readonly rev: number })[]> {
+  async pendingEffectsOf(kind: ActorKind, actors: readonly string[]): Promise<readonly PendingEffect[]> {
     return inPieces(actors, async (ids) => {
       const rows = await this.#db
         .selectFrom('runwarden_effect')

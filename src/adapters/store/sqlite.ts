@@ -51,7 +51,7 @@ const migrateAlone = async (file: BetterSqlite3.Database, db: Db): Promise<void>
 const STATEMENTS_MAX = 256
 
 /** Each statement is prepared once: to compile its text costs more than to run it (B1). The one used longest ago makes room. */
-const withPreparedStatements = (file: BetterSqlite3.Database): SqliteDatabase => {
+export const withPreparedStatements = (file: BetterSqlite3.Database): SqliteDatabase => {
   const statements = new Map<string, BetterSqlite3.Statement>()
   return {
     prepare: (text) => {

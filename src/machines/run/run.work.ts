@@ -10,6 +10,9 @@ import type { RunContext } from './run.context.js'
 import { runSetup } from './run.setup.js'
 
 const SETTLED = '#run.work.settled'
+const COMPLETED = `${SETTLED}.completed` as const
+const FAILED = `${SETTLED}.failed` as const
+const LOST = `${SETTLED}.lost` as const
 
 /** An intent from outside takes the run out of whatever it was doing. */
 const intentCommands = {
@@ -25,16 +28,16 @@ const intentCommands = {
 const resultStands = [
   {
     guard: 'isResultOk',
-    target: `${SETTLED}.completed`,
+    target: COMPLETED,
     actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
   },
-  { target: `${SETTLED}.failed`, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
+  { target: FAILED, actions: ['settleFailed', 'recordFinished', 'announceIntent'] },
 ] as const
 
 /** R3: nobody saw how the process of an adopted run exited, and what its agent said of its work is on record. */
 const resultWasGiven = [
-  { guard: 'isResultOk', target: `${SETTLED}.completed`, actions: 'settleCompleted' },
-  { target: `${SETTLED}.failed`, actions: 'settleFailed' },
+  { guard: 'isResultOk', target: COMPLETED, actions: 'settleCompleted' },
+  { target: FAILED, actions: 'settleFailed' },
 ] as const
 
 const limits = {
@@ -50,36 +53,28 @@ const nextAttempt = {
   actions: ['beginAttempt', 'disarmTurnCancel'],
 } as const
 
-const completesWell = { target: `${SETTLED}.completed`, actions: ['noteExit', 'settleCompleted'] } as const
-const isFailure = {
-  guard: 'isFailureOfWork',
-  target: `${SETTLED}.failed`,
-  actions: ['noteExit', 'settleFailed'],
-} as const
+const exitsWell = { guard: 'isSuccess', target: COMPLETED, actions: ['noteExit', 'settleCompleted'] } as const
+const exitsUnseen = { guard: 'isExitUnseen', target: LOST, actions: ['noteExit', 'settleLost'] } as const
+const isFailure = { guard: 'isFailureOfWork', target: FAILED, actions: ['noteExit', 'settleFailed'] } as const
 
 /** The natural ends of work that nobody asked to end. */
 const naturalEnds = {
-  'process.exited': [
-    { guard: 'isSuccess', ...completesWell },
-    nextAttempt,
-    { guard: 'isExitUnseen', target: `${SETTLED}.lost`, actions: ['noteExit', 'settleLost'] },
-    isFailure,
-  ],
+  'process.exited': [exitsWell, nextAttempt, exitsUnseen, isFailure],
   // The tree is gone and nobody saw it exit: an adopted run, or one whose engine died.
-  'run.lost': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-  'tree.confirmed': { target: `${SETTLED}.lost`, actions: 'settleLost' },
-  'run.faulted': { target: `${SETTLED}.failed`, actions: ['settleFault', 'recordFault', 'announceIntent'] },
+  'run.lost': { target: LOST, actions: 'settleLost' },
+  'tree.confirmed': { target: LOST, actions: 'settleLost' },
+  'run.faulted': { target: FAILED, actions: ['settleFault', 'recordFault', 'announceIntent'] },
 } as const
 
 /** The agent cannot be given a prompt. One that has had its last is not asked any more. */
 const failedStarts = {
   'process.launch-failed': [
     nextAttempt,
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: 'settleFailed' },
+    { guard: 'isFailureOfWork', target: FAILED, actions: 'settleFailed' },
   ],
   'session.failed': [
     { ...nextAttempt, actions: [...nextAttempt.actions, 'announceDismissal'] },
-    { guard: 'isFailureOfWork', target: `${SETTLED}.failed`, actions: ['settleFailed', 'announceDismissal'] },
+    { guard: 'isFailureOfWork', target: FAILED, actions: ['settleFailed', 'announceDismissal'] },
   ],
 } as const
 
@@ -239,7 +234,7 @@ export const workRegion = runSetup.createStateConfig({
               { guard: 'isAgentUp', target: 'finishing', actions: 'noteFinished' },
               // Nothing was given to an agent that is not there yet, and nothing will be.
               {
-                target: `${SETTLED}.completed`,
+                target: COMPLETED,
                 actions: ['settleCompleted', 'recordFinished', 'announceIntent'],
               },
             ],
@@ -256,12 +251,7 @@ export const workRegion = runSetup.createStateConfig({
             // O15: what the work has come to is there; only its process is over the limit.
             'limit.exceeded': resultStands,
             ...naturalEnds,
-            'process.exited': [
-              { guard: 'isSuccess', ...completesWell },
-              { guard: 'isUnseenAndWell', ...completesWell },
-              nextAttempt,
-              isFailure,
-            ],
+            'process.exited': [exitsWell, { ...exitsWell, guard: 'isUnseenAndWell' }, nextAttempt, isFailure],
             'tree.confirmed': resultWasGiven,
           },
           after: { exitGrace: resultStands },

@@ -1,7 +1,7 @@
 /** Conversations with a live ACP agent, the official library on its side of the pipe. */
 import { describe, expect, test } from 'vitest'
 import type { PermissionRequest } from '../../../src/protocols.js'
-import { ManualClock, turns } from '../../support/manual-clock.js'
+import { SimulatedClock, turns } from '../../../src/testing/simulated-clock.js'
 import { waitFor } from '../../support/wait-for.js'
 import { converse } from './acp-conversation.js'
 
@@ -66,7 +66,7 @@ describe('K5: silence', () => {
   })
 
   test('K11: what comes unasked while the session settles does not count for the first turn', async () => {
-    const clock = new ManualClock()
+    const clock = new SimulatedClock()
     const { sink, started, prompt, says } = converse({ begins: 'warns', settleMs: 100, clock })
     await says('unasked')
     await waitFor(() => clock.armed === 2, { deadlineMs: 20_000, what: 'the session to settle' })
@@ -141,7 +141,7 @@ describe('K9: permissions', () => {
   })
 
   test('K9: without an answer it is refused at its deadline', async () => {
-    const clock = new ManualClock()
+    const clock = new SimulatedClock()
     const { sink, started, prompt, says, hears } = converse({
       clock,
       permissionTimeoutMs: 60_000,
@@ -240,7 +240,7 @@ describe('L1: a session that cannot be opened says why', () => {
   })
 
   test('INV-11: an agent that never answers is not waited for for ever', async () => {
-    const clock = new ManualClock()
+    const clock = new SimulatedClock()
     const { started, sent } = converse({ begins: 'mute', startTimeoutMs: 5_000, clock })
     await waitFor(() => sent.length === 1, { deadlineMs: 20_000, what: 'initialize to be sent' })
     await clock.advance(5_000)

@@ -1,7 +1,7 @@
 /** A question to a person is answered: by the host, or at its deadline. */
 import { describe, expect, test } from 'vitest'
 import type { PermissionAnswer, PermissionRequest } from '../../../src/protocols.js'
-import { turns } from '../../support/manual-clock.js'
+import { turns } from '../../../src/testing/simulated-clock.js'
 import { claude, pi } from './talk.js'
 import type { Talk } from './talk.js'
 

@@ -2,7 +2,7 @@
 import type { ProtocolSession } from '../../../src/protocols.js'
 import { ACP_FRAMES } from '../../../src/adapters/protocol/acp/acp-frames.js'
 import { FrameSession } from '../../../src/adapters/protocol/frames/frame-session.js'
-import { ManualClock } from '../../support/manual-clock.js'
+import { SimulatedClock } from '../../../src/testing/simulated-clock.js'
 import { LIMITS, Recorder } from './recorder.js'
 import type { Family } from './recorded.js'
 
@@ -24,7 +24,7 @@ const stageFor = async (family: Family, sink: Recorder): Promise<Stage> => {
   const protocol = family.protocol()
   if (protocol.name === 'acp') return asRecorded(sink)
   const session = protocol.open(sink, LIMITS)
-  await session.start?.({ write: () => true, cwd: '/', clock: new ManualClock() })
+  await session.start?.({ write: () => true, cwd: '/', clock: new SimulatedClock() })
   return { session, prompt: async () => session.prompt?.('Do the task.') }
 }
 

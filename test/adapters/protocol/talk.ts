@@ -1,13 +1,13 @@
 /** A conversation over stdin with an agent that says what the test has it say. */
 import { claudeStreamJson, piJson } from '../../../src/protocols.js'
 import type { ClaudeOptions, PiOptions, Protocol, ProtocolSession } from '../../../src/protocols.js'
-import { ManualClock } from '../../support/manual-clock.js'
+import { SimulatedClock } from '../../../src/testing/simulated-clock.js'
 import { LIMITS, Recorder } from './recorder.js'
 
 export interface Talk {
   readonly sink: Recorder
   readonly session: Required<ProtocolSession>
-  readonly clock: ManualClock
+  readonly clock: SimulatedClock
   /** What the agent was sent, parsed. */
   readonly sent: unknown[]
   /** The agent says something. */
@@ -18,7 +18,7 @@ export interface Talk {
 
 const talk = async (protocol: Protocol): Promise<Talk> => {
   const sink = new Recorder()
-  const clock = new ManualClock()
+  const clock = new SimulatedClock()
   const session = protocol.open(sink, LIMITS) as Required<ProtocolSession>
   const sent: unknown[] = []
   let isGone = false

@@ -16,7 +16,7 @@ import { pathToFileURL } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ProvisionRequest } from '../../../src/actors/workspace.ports.js'
 import { branchOriginOf, makingLockOf } from '../../../src/adapters/workspace/names.js'
-import { seededRandom } from '../../support/seeded.js'
+import { seededRandom } from '../../../src/testing/seeded-random.js'
 import { tempDir, waitFor } from '../../support/wait-for.js'
 import { root as projectRoot } from '../../tidy/source-tree.js'
 import {

@@ -1,4 +1,4 @@
-/** A small seeded generator (mulberry32): the same seed, the same run. */
+/** A small seeded generator (mulberry32): the same seed, the same numbers in [0, 1). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

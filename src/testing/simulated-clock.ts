@@ -1,10 +1,16 @@
-/** A clock that moves only when told to: wall and monotonic time apart, as they are. */
-import type { Cancel, Clock } from '../../src/actors/ports.js'
+/**
+ * A clock that moves only when told to: wall and monotonic time apart, as they are.
+ *
+ * Owns: the waits that are armed, and the order in which they fire: by their time, then by when they were armed.
+ */
+import type { Cancel, Clock } from '../actors/ports.js'
+import { RunwardenError } from '../errors.js'
 
 /** Commits over an in-memory store take a few turns of the loop. */
 const TURNS = 20
 /** More waits than this in one moment are a loop that never lets time pass. */
 const FIRES_AT_ONCE_MAX = 1_000
+const FIRST_WALL_MS = 1_700_000_000_000
 
 interface Waiting {
   readonly dueMs: number
@@ -15,13 +21,18 @@ interface Waiting {
 export interface Pace {
   readonly eachTurns: number
   readonly lastTurns: number
+  /** And before more than a few ms pass: what is being computed takes less. Default 0. */
+  readonly restTurns?: number
 }
 
-export class ManualClock implements Clock {
+const REST_MS = 5
+
+export class SimulatedClock implements Clock {
   readonly #pace: Pace
-  #wallMs = 1_700_000_000_000
+  #wallMs = FIRST_WALL_MS
   #monotonicMs = 0
-  #waiting = new Set<Waiting>()
+  /** The next one last. */
+  readonly #waiting: Waiting[] = []
   #fired = 0
 
   constructor(pace: Pace = { eachTurns: TURNS, lastTurns: TURNS }) {
@@ -38,20 +49,27 @@ export class ManualClock implements Clock {
 
   after(delayMs: number, fire: () => void): Cancel {
     const waiting = { dueMs: this.#monotonicMs + delayMs, fire }
-    this.#waiting.add(waiting)
+    // Before those that are due at the same time, and so after them when they fire.
+    this.#waiting.splice(this.#placeOf(waiting.dueMs), 0, waiting)
     return () => {
-      this.#waiting.delete(waiting)
+      const place = this.#waiting.indexOf(waiting)
+      if (place >= 0) this.#waiting.splice(place, 1)
     }
   }
 
   /** How many waits are armed. */
   get armed(): number {
-    return this.#waiting.size
+    return this.#waiting.length
   }
 
   /** How many waits have come to their end. */
   get fired(): number {
     return this.#fired
+  }
+
+  /** When the next wait is due, on the monotonic clock; null where none is armed. */
+  get nextDueMs(): number | null {
+    return this.#waiting.at(-1)?.dueMs ?? null
   }
 
   /** The wall clock steps; nobody waits for it. */
@@ -64,19 +82,24 @@ export class ManualClock implements Clock {
     this.#move(this.#monotonicMs + ms)
   }
 
-  /** Moves both clocks, firing what becomes due in order; the event loop turns after each. */
+  /**
+   * Moves both clocks, firing what becomes due in order; the event loop turns after each.
+   *
+   * @throws `refused` when a thousand waits fire in one moment: something never lets time pass.
+   */
   async advance(ms: number): Promise<void> {
     const endMs = this.#monotonicMs + ms
     let fires = 0
     for (;;) {
-      const [next] = [...this.#waiting]
-        .filter(({ dueMs }) => dueMs <= endMs)
-        .sort((a, b) => a.dueMs - b.dueMs)
-      if (next === undefined) break
+      await this.#rest(endMs)
+      const next = this.#waiting.at(-1)
+      if (next === undefined || next.dueMs > endMs) break
       fires = next.dueMs > this.#monotonicMs ? 1 : fires + 1
-      if (fires > FIRES_AT_ONCE_MAX) throw new Error(`a hot loop at ${String(this.#monotonicMs)} ms`)
+      if (fires > FIRES_AT_ONCE_MAX) {
+        throw new RunwardenError('refused', `a hot loop at ${String(this.#monotonicMs)} simulated ms`)
+      }
       this.#move(Math.max(next.dueMs, this.#monotonicMs))
-      this.#waiting.delete(next)
+      this.#waiting.pop()
       this.#fired += 1
       next.fire()
       await turns(this.#pace.eachTurns)
@@ -89,6 +112,23 @@ export class ManualClock implements Clock {
   async jump(ms: number): Promise<void> {
     this.skip(ms)
     await this.advance(0)
+  }
+
+  async #rest(endMs: number): Promise<void> {
+    const { restTurns = 0 } = this.#pace
+    const untilMs = Math.min(this.nextDueMs ?? endMs, endMs)
+    if (restTurns > 0 && untilMs - this.#monotonicMs > REST_MS) await turns(restTurns)
+  }
+
+  #placeOf(dueMs: number): number {
+    let low = 0
+    let high = this.#waiting.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#waiting[middle]?.dueMs ?? 0) > dueMs) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   #move(toMs: number): void {

@@ -11,11 +11,11 @@ import {
   toolClosed,
   toolOpened,
   toolUpdated,
-} from '../../src/adapters/protocol/frames/frame-meaning.js'
-import { drivenProtocol, frameProtocol } from '../../src/adapters/protocol/frames/frame-protocol.js'
-import { FrameTable, by } from '../../src/adapters/protocol/frames/frame-table.js'
-import { textAt, valueAt } from '../../src/adapters/protocol/frames/json-value.js'
-import type { Protocol } from '../../src/protocols.js'
+} from '../adapters/protocol/frames/frame-meaning.js'
+import { drivenProtocol, frameProtocol } from '../adapters/protocol/frames/frame-protocol.js'
+import { FrameTable, by } from '../adapters/protocol/frames/frame-table.js'
+import { textAt, valueAt } from '../adapters/protocol/frames/json-value.js'
+import type { Protocol } from '../protocols.js'
 
 const idOf = (frame: unknown): string => textAt(frame, 'id') ?? 'it'
 

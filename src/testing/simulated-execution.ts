@@ -1,20 +1,19 @@
 /**
- * Processes that exist nowhere: each execution is a tree that does what a test says, and what it is signalled.
+ * A process tree that exists nowhere: it does what a test says, and what it is signalled.
  *
- * Owns: the members of each tree, their states, and what every signal did. Nothing happens by itself and nothing takes time.
+ * Owns: the members of the tree, their states, and what every signal did. Nothing happens by itself and nothing takes time.
+ * Does not own: their pids (the machine gives them).
  */
-import { RunwardenError } from '../../src/errors.js'
+import { RunwardenError } from '../errors.js'
 import type {
   Execution,
-  ExecutionRecord,
   ExitStatus,
   LaunchSpec,
   OutputStream,
   ProcessIdentity,
-  ProcessPort,
   SignalFailure,
   TreeMember,
-} from '../../src/actors/ports.js'
+} from '../actors/ports.js'
 
 export type SimulatedSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'
 
@@ -22,20 +21,28 @@ export type SimulatedSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'
 export interface Behaviour {
   /** An error: there is no process. `hangs`: there is none until the test lets it go on. Default: it is there at once. */
   readonly launch?: 'hangs' | Error
+  /** The launch is answered when this has resolved. */
+  readonly after?: Promise<unknown>
   /** What a launch that hung comes to: this error. Default: a process. */
   readonly thenFails?: Error
   /** Which signals end a process. Default TERM and KILL; what ignores KILL waits for a disk that never answers. */
   readonly diesOf?: readonly SimulatedSignal[]
 }
 
-const BOOT = { bootId: 'simulated', pidNamespace: 'pid:[0]' }
+/** Gives pids, and takes them back. */
+export interface PidSource {
+  take(): Pick<ProcessIdentity, 'pid' | 'startTicks'>
+  giveBack(pid: number): void
+  /** What all identities of the machine share. */
+  readonly place: Pick<ProcessIdentity, 'bootId' | 'pidNamespace'>
+}
 
-interface Member {
-  readonly pid: number
+interface Member extends Pick<ProcessIdentity, 'pid' | 'startTicks'> {
   readonly name: string
   state: 'S' | 'T' | 'D'
   isStopPending: boolean
   isTermPending: boolean
+  isKillPending: boolean
   cpuMs: number
 }
 
@@ -51,18 +58,32 @@ export class SimulatedExecution implements Execution {
   readonly signals: { readonly signal: SimulatedSignal; readonly pid: number }[] = []
   /** Whole lines that came on stdin. */
   readonly input: string[] = []
+  /** Called with each of these lines: where a test answers for its agent. */
+  onInput: (line: string) => void = () => undefined
+  /** Called before each look at the tree. */
+  onLook: () => void = () => undefined
+  /** Called when signals are sent, before any of them arrives. */
+  onSignalSent: (signal: SimulatedSignal, members: readonly TreeMember[]) => void = () => undefined
+  /** Called after each signal that arrived. */
+  onSignal: (signal: SimulatedSignal, pid: number) => void = () => undefined
   isInputEnded = false
   isReadable = true
+  /** The error with which every signal fails, like `EPERM`; null: they reach their process. */
+  signalError: string | null = null
   diesOf: readonly SimulatedSignal[]
   readonly #members = new Map<number, Member>()
-  readonly #nextPid: () => number
+  readonly #pids: PidSource
+  #areSignalsHeld = false
+  readonly #heldSignals: (() => void)[] = []
+  #isExitHeld = false
+  #heldExit: ExitStatus | null = null
   #receive: (stream: OutputStream, chunk: Buffer) => void = () => undefined
   #exit: (status: ExitStatus) => void = () => undefined
   #drain: () => void = () => undefined
 
-  constructor(spec: LaunchSpec, nextPid: () => number, { diesOf = ['SIGTERM', 'SIGKILL'] }: Behaviour) {
+  constructor(spec: LaunchSpec, pids: PidSource, { diesOf = ['SIGTERM', 'SIGKILL'] }: Behaviour) {
     this.spec = spec
-    this.#nextPid = nextPid
+    this.#pids = pids
     this.diesOf = diesOf
     this.exited = new Promise((resolve) => {
       this.#exit = resolve
@@ -70,7 +91,8 @@ export class SimulatedExecution implements Execution {
     this.drained = new Promise((resolve) => {
       this.#drain = resolve
     })
-    this.identity = { pid: this.spawn('agent'), startTicks: 1, ...BOOT }
+    const pid = this.spawn('agent')
+    this.identity = { pid, startTicks: this.#members.get(pid)?.startTicks ?? 0, ...pids.place }
   }
 
   // ── what a test says ─────────────────────────────────────────────────────────────────────────
@@ -84,18 +106,24 @@ export class SimulatedExecution implements Execution {
     return this.#members.size
   }
 
+  /** Their pids, the leader's first. */
+  get pids(): readonly number[] {
+    return [...this.#members.keys()]
+  }
+
   get isFrozen(): boolean {
     return [...this.#members.values()].every(({ state }) => state === 'T')
   }
 
   /** Another process in the tree; returns its pid. */
   spawn(name: string): number {
-    const pid = this.#nextPid()
-    this.#members.set(pid, { pid, name, state: 'S', isStopPending: false, isTermPending: false, cpuMs: 0 })
+    const { pid, startTicks } = this.#pids.take()
+    const pending = { isStopPending: false, isTermPending: false, isKillPending: false }
+    this.#members.set(pid, { pid, startTicks, name, state: 'S', ...pending, cpuMs: 0 })
     return pid
   }
 
-  /** A process waits in the kernel, where no stop reaches it, until it is woken. */
+  /** A process waits in the kernel, where no signal reaches it, until it is woken. */
   waitInKernel(pid: number): void {
     const member = this.#members.get(pid)
     if (member !== undefined) member.state = 'D'
@@ -103,7 +131,9 @@ export class SimulatedExecution implements Execution {
 
   wake(pid: number): void {
     const member = this.#members.get(pid)
-    if (member?.state === 'D') member.state = member.isStopPending ? 'T' : 'S'
+    if (member?.state !== 'D') return
+    member.state = member.isStopPending ? 'T' : 'S'
+    this.#settle(member)
   }
 
   /** What a process writes. A frozen or dead one writes nothing; what it had written before is still in the pipe. */
@@ -124,12 +154,32 @@ export class SimulatedExecution implements Execution {
 
   /** Whatever else is in the tree ends by itself. */
   endOther(): void {
-    for (const pid of [...this.#members.keys()])
-      if (pid !== this.identity.pid) this.#end(pid, { exitCode: 0, signal: null })
+    for (const pid of this.pids) if (pid !== this.identity.pid) this.#end(pid, { exitCode: 0, signal: null })
   }
 
-  cpuMsOf(pid: number): number | null {
-    return this.#members.get(pid)?.cpuMs ?? null
+  /** The parent hears of the leader's exit only when it is told. */
+  holdExit(): void {
+    this.#isExitHeld = true
+  }
+
+  tellExit(): void {
+    this.#isExitHeld = false
+    if (this.#heldExit !== null) this.#exit(this.#heldExit)
+  }
+
+  /** Signals are taken and reach nobody until they are delivered. */
+  holdSignals(): void {
+    this.#areSignalsHeld = true
+  }
+
+  deliverSignals(): void {
+    this.#areSignalsHeld = false
+    for (const deliver of this.#heldSignals.splice(0)) deliver()
+  }
+
+  cpuMsOf({ pid, startTicks }: Pick<ProcessIdentity, 'pid' | 'startTicks'>): number | null {
+    const member = this.#members.get(pid)
+    return member?.startTicks === startTicks ? member.cpuMs : null
   }
 
   // ── what the engine does ─────────────────────────────────────────────────────────────────────
@@ -150,7 +200,9 @@ export class SimulatedExecution implements Execution {
 
   writeInput(chunk: string | Uint8Array): boolean {
     if (!this.isAlive || this.isInputEnded) return false
-    this.input.push(...Buffer.from(chunk).toString().split('\n').filter(Boolean))
+    const written = Buffer.from(chunk).toString().split('\n').filter(Boolean)
+    this.input.push(...written)
+    for (const text of written) this.onInput(text)
     return true
   }
 
@@ -164,17 +216,32 @@ export class SimulatedExecution implements Execution {
 
   scan(): Promise<readonly TreeMember[]> {
     if (!this.isReadable) return Promise.reject(new RunwardenError('unreadable', 'the table cannot be read'))
+    this.onLook()
     return Promise.resolve(
-      [...this.#members.values()].map(({ pid, state, name }) => ({ pid, startTicks: 1, state, name })),
+      [...this.#members.values()].map(({ pid, startTicks, state, name }) => ({
+        pid,
+        startTicks,
+        state,
+        name,
+      })),
     )
   }
 
+  /** INV-6: a process that has another start time than the look saw is another process. */
   signal(signal: SimulatedSignal, members: readonly TreeMember[]): readonly SignalFailure[] {
-    for (const { pid } of members) {
-      const member = this.#members.get(pid)
-      if (member === undefined) continue
-      this.signals.push({ signal, pid })
-      this.#take(member, signal)
+    const { signalError } = this
+    this.onSignalSent(signal, members)
+    if (signalError !== null) return members.map(({ pid }) => ({ pid, error: signalError }))
+    for (const { pid, startTicks } of members) {
+      const deliver = (): void => {
+        const member = this.#members.get(pid)
+        if (member?.startTicks !== startTicks) return
+        this.signals.push({ signal, pid })
+        this.#take(member, signal)
+        this.onSignal(signal, pid)
+      }
+      if (this.#areSignalsHeld) this.#heldSignals.push(deliver)
+      else deliver()
     }
     return []
   }
@@ -185,7 +252,13 @@ export class SimulatedExecution implements Execution {
       if (member.state !== 'D') member.state = member.isStopPending ? 'T' : 'S'
     }
     if (signal === 'SIGTERM') member.isTermPending = true
-    const isKilled = signal === 'SIGKILL' && this.diesOf.includes('SIGKILL')
+    if (signal === 'SIGKILL') member.isKillPending = true
+    this.#settle(member)
+  }
+
+  #settle(member: Member): void {
+    if (member.state === 'D') return
+    const isKilled = member.isKillPending && this.diesOf.includes('SIGKILL')
     // A stopped process does not die of TERM before it is continued.
     const isTermed = member.isTermPending && member.state !== 'T' && this.diesOf.includes('SIGTERM')
     if (isKilled || isTermed)
@@ -194,77 +267,11 @@ export class SimulatedExecution implements Execution {
 
   #end(pid: number, status: ExitStatus): void {
     if (!this.#members.delete(pid)) return
-    if (pid === this.identity.pid) this.#exit(status)
-    if (this.#members.size === 0) this.#drain()
-  }
-}
-
-export class SimulatedProcesses implements ProcessPort {
-  readonly self: ProcessIdentity
-  readonly containment = 'group+marks'
-  readonly terminalProblem = null
-  /** In the order in which they were launched. */
-  readonly executions: SimulatedExecution[]
-  /** How what is launched from now on behaves. */
-  behaviour: Behaviour = {}
-  /** How the next launches behave, before that counts. */
-  readonly next: Behaviour[] = []
-  #pid: number
-  #cookies = 0
-  #letGoOn: () => void = () => undefined
-
-  /** `machine`: those of another engine on it, which is dead by now. */
-  constructor(machine?: SimulatedProcesses) {
-    this.executions = machine?.executions ?? []
-    this.#pid = (machine?.self.pid ?? 0) + 1_000
-    this.self = { pid: this.#pid, startTicks: 1, ...BOOT }
-  }
-
-  /** The execution that was launched last. */
-  get last(): SimulatedExecution {
-    const execution = this.executions.at(-1)
-    if (execution === undefined) throw new RunwardenError('refused', 'nothing has been launched')
-    return execution
-  }
-
-  /** A launch that hangs goes on. */
-  goOn(): void {
-    this.#letGoOn()
-  }
-
-  mintMarks(): { cookie: string; limit: null } {
-    this.#cookies += 1
-    return { cookie: `simulated-${String(this.self.pid)}-${String(this.#cookies)}`, limit: null }
-  }
-
-  async launch(spec: LaunchSpec): Promise<SimulatedExecution> {
-    const behaviour = this.next.shift() ?? this.behaviour
-    if (behaviour.launch === 'hangs') {
-      await new Promise<void>((resolve) => {
-        this.#letGoOn = resolve
-      })
+    this.#pids.giveBack(pid)
+    if (pid === this.identity.pid) {
+      if (this.#isExitHeld) this.#heldExit = status
+      else this.#exit(status)
     }
-    if (behaviour.launch instanceof Error) throw behaviour.launch
-    if (behaviour.thenFails !== undefined) throw behaviour.thenFails
-    const nextPid = (): number => (this.#pid += 1)
-    const execution = new SimulatedExecution(spec, nextPid, behaviour)
-    this.executions.push(execution)
-    return execution
-  }
-
-  adopt({ marks }: ExecutionRecord): Promise<Execution> {
-    const execution = this.executions.find(({ spec }) => spec.marks.cookie === marks.cookie)
-    if (execution === undefined)
-      return Promise.reject(new RunwardenError('refused', 'nothing bears these marks'))
-    return Promise.resolve(execution)
-  }
-
-  lookUp({ pid }: ProcessIdentity): Promise<'alive' | 'gone'> {
-    return Promise.resolve(pid === this.self.pid ? 'alive' : 'gone')
-  }
-
-  usage({ pid }: Pick<ProcessIdentity, 'pid'>): { cpuMs: number; rssBytes: number } | null {
-    const cpuMs = this.executions.map((execution) => execution.cpuMsOf(pid)).find((ms) => ms !== null)
-    return cpuMs == null ? null : { cpuMs, rssBytes: 1_024 }
+    if (this.#members.size === 0) this.#drain()
   }
 }
