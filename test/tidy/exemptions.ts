@@ -27,14 +27,14 @@ export const exemptions: readonly Exemption[] = [
       'one class implements one port, a short query a method; the write path and the row mapping are apart',
   },
   {
+    what: 'src/actors/store.ports.ts',
+    reason: 'the contract of the store, half of it docstrings: whoever writes one reads it in one piece',
+  },
+  {
     what: 'src/engine.ts',
     reason: 'the public door of the engine: half of it is what its methods promise',
   },
 ]
 
 /** Rules that have no test yet, each with the reason. The tidy test fails on one that has. */
-export const untested: readonly { readonly ids: readonly string[]; readonly reason: string }[] = [
-  { ids: ['R7'], reason: 'there is no guardian yet' },
-  { ids: ['R8'], reason: 'recovery of many records is not measured yet' },
-  { ids: ['R10'], reason: 'runs cannot be adopted or kept yet' },
-]
+export const untested: readonly { readonly ids: readonly string[]; readonly reason: string }[] = []
