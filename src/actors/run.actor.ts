@@ -294,8 +294,7 @@ export class RunActor implements ActorRole {
   }
 
   #wantEnd(isForGood: boolean, reason: string): void {
-    const { kind } = this.#wanted
-    if (kind === 'none' || (isForGood && kind === 'interrupt'))
-      this.#wanted = { kind: isForGood ? 'cancel' : 'interrupt', reason }
+    const isStronger = this.#wanted.kind === 'none' || (isForGood && this.#wanted.kind === 'interrupt')
+    if (isStronger) this.#wanted = { kind: isForGood ? 'cancel' : 'interrupt', reason }
   }
 }

@@ -9,6 +9,7 @@ import { engineOptionsSchema, openEngineOver, openStore, parseOptions } from '..
 import { conversational } from '../../src/testing/simulated-agent.js'
 import { scriptedAgent } from '../support/agents.js'
 import type { Step } from '../support/agents.js'
+import { TIER } from '../support/engine.js'
 import { waitFor } from '../support/wait-for.js'
 import { HastyClock } from './hasty-clock.js'
 import { Recorder } from './recorder.js'
@@ -46,7 +47,11 @@ export const onStage = async (
   const folder = mkdtempSync(join(tmpdir(), 'runwarden-test-'))
   const database = join(folder, 'runs.db')
   const clock = new HastyClock()
-  const options = parseOptions(engineOptionsSchema, { database, logs: false, delivery }, 'test')
+  const options = parseOptions(
+    engineOptionsSchema,
+    { database, logs: false, delivery, containment: { prefer: TIER } },
+    'test',
+  )
   const store = await openStore(options)
   const other = new BetterSqlite3(database, { readonly: true })
   const recorder = new Recorder({
