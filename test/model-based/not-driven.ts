@@ -41,6 +41,10 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /draining: order\.settled/,
     'a race: the order must settle between the last proof and the closed registry',
   ],
+  [
+    /isExitUnseen|isUnseenAndWell|finishing: tree\.confirmed/,
+    'only of a run that another engine has adopted: test/engine/survival, test/e2e/kill-matrix',
+  ],
   [/registry\.recovering: (order|registry\.close)/, 'no host has the engine before it is open'],
 ]
 

@@ -130,8 +130,11 @@ describe('work', () => {
         await stage.until(run, 'alive')
         await stage.until(run, place)
         await way(stage, run)
-        const last = stage.engine.run(run.id) ?? run
-        await stage.until(last, 'confirmed')
+        // One that is gone when it is taken up is held no longer, and its record says so.
+        await waitFor(async () => (await stage.engine.history(run.id)).run.process === 'confirmed', {
+          deadlineMs: 20_000,
+          what: `${run.id} is confirmed on record`,
+        })
       })
     }
   }
