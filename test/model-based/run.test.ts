@@ -2,8 +2,10 @@
  * The charts on real processes and a real store: each transition is driven, and after each step the chart by itself, the row, the kernel
  * and what the engine shows are compared. Prints how many transitions were driven, and which were not, with the reason.
  */
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DeliveryHooks } from '../../src/actors/deliveries.js'
+import { openRecords } from '../../src/index.js'
 import type { Run, RunSpec } from '../../src/index.js'
 import { registryMachine } from '../../src/machines/registry/registry.machine.js'
 import { runMachine } from '../../src/machines/run/run.machine.js'
@@ -131,10 +133,12 @@ describe('work', () => {
         await stage.until(run, place)
         await way(stage, run)
         // One that is gone when it is taken up is held no longer, and its record says so.
-        await waitFor(async () => (await stage.engine.history(run.id)).run.process === 'confirmed', {
+        await using records = await openRecords({ database: join(stage.folder, 'runs.db') })
+        await waitFor(async () => (await records.history(run.id)).run.process === 'confirmed', {
           deadlineMs: 20_000,
           what: `${run.id} is confirmed on record`,
         })
+      })
       })
     }
   }
