@@ -139,7 +139,6 @@ describe('work', () => {
           what: `${run.id} is confirmed on record`,
         })
       })
-      })
     }
   }
 
