@@ -5,7 +5,7 @@
  * Does not own: the processes of other suites on this machine. Only a verified identity of this one is killed.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { forbidNewLinks, killUntilEmpty } from './end-tree.js'
@@ -72,9 +72,18 @@ function leftoversOf({ id, ledgers }: Suite): Leftover[] {
     ...processesWith(`FIXTURE_LEDGER=${ledgers}/`),
     ...processesWith(`RUNWARDEN_TEST_SUITE=${id}`, 'RUNWARDEN_COOKIE='),
     ...processesWith(`RUNWARDEN_TEST_SUITE=${id}`, 'RUNWARDEN_GUARDIAN_OF='),
-  ].map((stat) => ({ ...stat, story: `${stat.name}, which bears this suite's environment` }))
+  ].map((stat) => ({ ...stat, story: `${commandOf(stat)}, which bears this suite's environment` }))
   // By pid, the ledger's better story last.
   return [...new Map([...bearers, ...entered].map((leftover) => [leftover.pid, leftover])).values()]
+}
+
+/** What it was called with says more than its name; a zombie has the name only. */
+function commandOf({ pid, name }: { readonly pid: number; readonly name: string }): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() || name
+  } catch {
+    return name
+  }
 }
 
 function ledgersIn({ ledgers }: Suite): string[] {
