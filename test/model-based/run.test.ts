@@ -703,6 +703,9 @@ describe('orders and the registry', () => {
       clock.hasten(6_000)
       await closing
       await stopping
+      // The deadline of the closing came before the end of its ladder: it is left, and nobody comes after.
+      process.kill(-(run.pid ?? 0), 'SIGKILL')
+      await gone(run.pid)
     },
   )
 })
