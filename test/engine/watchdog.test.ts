@@ -270,7 +270,8 @@ describe.concurrent('a teardown that hangs', () => {
       while (!isUp()) await new Promise((resolve) => setTimeout(resolve, 20))
       void run.prompt('go')
       const outcome = await run.outcome
-      while (run.state.process !== 'unconfirmed') await new Promise((resolve) => setTimeout(resolve, 20))
+      // Who is left is named a look later.
+      while (run.state.process !== 'unconfirmed' || run.state.survivors.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
       const live = engine.live()
       const receipts = [
         await run.cancel({ reason: 'a person', timeoutMs: 2000 }),

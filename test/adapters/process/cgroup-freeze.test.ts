@@ -10,7 +10,7 @@ import { TreeReach } from '../../../src/actors/tree-reach.js'
 import { systemClock } from '../../../src/adapters/clock/system-clock.js'
 import { createProcessPort } from '../../../src/adapters/process/process-port.js'
 import { cgroupParent, isFrozen, noCgroup, pidsIn } from '../../support/cgroups.js'
-import { identityOf, isAlive, statOf } from '../../support/proc-reader.js'
+import { descendantsOf, identityOf, isAlive, statOf } from '../../support/proc-reader.js'
 import { scanOf } from '../../support/steady-look.js'
 import { waitFor } from '../../support/wait-for.js'
 
@@ -77,7 +77,9 @@ describe.skipIf(noCgroup !== null)('a tree in a frozen cgroup', () => {
       'time.sleep(600)',
     ].join('\n')
     const { execution, freeze, told, end, folder, pid } = await launch(['python3', '-c', source])
-    await waitFor(() => statOf(pid)?.state === 'D', { ...DEADLINE, what: 'the parent waits' })
+    // Whoever reads a file waits like that for a moment, too.
+    const isInVfork = (): boolean => statOf(pid)?.state === 'D' && descendantsOf(pid).length === 1
+    await waitFor(isInVfork, { ...DEADLINE, what: 'the parent waits for its child' })
     await freeze.freeze()
     expect(told).toEqual(['frozen'])
     expect(await scanOf(execution)).toMatchObject([{ state: 'T' }, { state: 'T' }])
