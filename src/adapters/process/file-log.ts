@@ -5,11 +5,18 @@
  * them again from the beginning of a line, and none is lost. The files are those of one segment: a file that another process writes
  * cannot be cut, so that the log's maximum does not hold here.
  */
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { LogWriter, Logger, OutputStream } from '../../actors/ports.js'
 import { codeOf, messageOf } from '../../errors.js'
-import { LOG_END } from './log-format.js'
+import {
+  LOG_END,
+  OUTPUT_STREAMS,
+  formatEntry,
+  makeLogFolder,
+  parseEntry,
+  wholeLinesOf,
+} from './log-format.js'
 
 const NEWLINE = 0x0a
 
@@ -19,10 +26,7 @@ const indexFile = (folder: string): string => join(folder, '0.index')
 /** Whole entries only: one that a crash cut short was never acted upon. */
 const entriesIn = (folder: string): readonly string[] => {
   try {
-    return readFileSync(indexFile(folder), 'latin1')
-      .split('\n')
-      .slice(0, -1)
-      .filter((entry) => entry !== LOG_END)
+    return wholeLinesOf(readFileSync(indexFile(folder), 'latin1')).filter((line) => line !== LOG_END)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return []
     throw error
@@ -32,10 +36,7 @@ const entriesIn = (folder: string): readonly string[] => {
 /** How far each file has been read and acted upon. */
 export const offsetsIn = (folder: string): Record<OutputStream, number> => {
   const offsets = { stdout: 0, stderr: 0 }
-  for (const entry of entriesIn(folder)) {
-    const [, letter, bytes] = entry.split(' ')
-    offsets[letter === 'e' ? 'stderr' : 'stdout'] += Number(bytes)
-  }
+  for (const { stream, length } of entriesIn(folder).map(parseEntry)) offsets[stream] += length
   return offsets
 }
 
@@ -57,14 +58,14 @@ class FileLogIndex implements LogWriter {
   }
 
   close(): Promise<void> {
-    for (const stream of ['stdout', 'stderr'] as const)
+    for (const stream of OUTPUT_STREAMS)
       if (this.#rest[stream] > 0) this.#enter(stream, this.#rest[stream], Date.now())
     this.#append(`${LOG_END}\n`)
     return Promise.resolve()
   }
 
-  #enter(stream: OutputStream, bytes: number, atMs: number): void {
-    this.#append(`${String(atMs)} ${stream === 'stdout' ? 'o' : 'e'} ${String(bytes)}\n`)
+  #enter(stream: OutputStream, length: number, at: number): void {
+    this.#append(formatEntry({ at, stream, length }))
   }
 
   /** A few bytes into the page cache: they outlive this process, and a machine that stops ends the writers too. */
@@ -88,21 +89,12 @@ export const openFileLog = (
       const entries = entriesIn(folder)
       writeFileSync(indexFile(folder), entries.map((entry) => `${entry}\n`).join(''), { mode: 0o600 })
     } else {
-      for (const path of [dirname(dirname(folder)), dirname(folder), folder]) makeFolder(path)
-      for (const stream of ['stdout', 'stderr'] as const)
-        writeFileSync(outputFile(folder, stream), '', { mode: 0o600 })
+      makeLogFolder(folder)
+      for (const stream of OUTPUT_STREAMS) writeFileSync(outputFile(folder, stream), '', { mode: 0o600 })
     }
     return new FileLogIndex(folder, logger)
   } catch (error) {
     logger.error({ folder, error: messageOf(error) }, 'a log cannot be opened')
     return null
-  }
-}
-
-const makeFolder = (path: string): void => {
-  try {
-    mkdirSync(path, { mode: 0o700 })
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
   }
 }

@@ -6,14 +6,14 @@
  * the newest output and a known amount dropped (L4).
  * Invariants: INV-11 (what the disk does not take in time is dropped and counted, never kept in memory).
  */
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { LogPort, LogWriter, Logger, OutputStream } from '../../actors/ports.js'
-import { codeOf, messageOf } from '../../errors.js'
+import { messageOf } from '../../errors.js'
 import { openFileLog } from './file-log.js'
-import { LOG_END } from './log-format.js'
+import { LOG_END, OUTPUT_STREAMS, formatEntry, makeLogFolder } from './log-format.js'
 
 const SEGMENTS_KEPT = 2
 const PENDING_MAX_BYTES = 16 * 1024 * 1024
@@ -104,13 +104,12 @@ class FolderLog implements LogWriter {
 
   async #append(chunks: readonly Chunk[]): Promise<void> {
     const segment = (this.#segment ??= await openSegment(this.#folder, 0))
-    for (const stream of ['stdout', 'stderr'] as const) {
+    for (const stream of OUTPUT_STREAMS) {
       const bytes = chunks.filter((chunk) => chunk.stream === stream).map((chunk) => chunk.bytes)
       if (bytes.length > 0) await segment[stream].writev(bytes)
     }
-    const index = chunks.map(
-      ({ stream, bytes, atMs }) =>
-        `${String(atMs)} ${stream === 'stdout' ? 'o' : 'e'} ${String(bytes.length)}\n`,
+    const index = chunks.map(({ stream, bytes, atMs }) =>
+      formatEntry({ at: atMs, stream, length: bytes.length }),
     )
     await segment.index.write(index.join(''))
     segment.bytes += chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
@@ -125,17 +124,6 @@ class FolderLog implements LogWriter {
   }
 }
 
-/** One level at a time: a recursive mkdir below a path that cannot be made does not return on every Node. */
-const makeFolders = (root: string, folder: string): void => {
-  for (const path of [root, dirname(folder), folder]) {
-    try {
-      mkdirSync(path, { mode: 0o700 })
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
-    }
-  }
-}
-
 export const createLogFiles = (root: string | null, maxBytes: number, logger: Logger): LogPort => {
   const pathOf = (runId: string, attempt: number): string | null =>
     root === null ? null : join(root, encodeURIComponent(runId), String(attempt))
@@ -147,7 +135,7 @@ export const createLogFiles = (root: string | null, maxBytes: number, logger: Lo
       try {
         // An id that was pruned may be used again: its old log is not part of the new one.
         rmSync(folder, { recursive: true, force: true })
-        makeFolders(root ?? '', folder)
+        makeLogFolder(folder)
         return new FolderLog(folder, maxBytes, logger)
       } catch (error) {
         logger.error({ folder, error: messageOf(error) }, 'a log cannot be opened')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OutputStream } from '../../actors/ports.js'
 import { codeOf } from '../../errors.js'
-import { LOG_END } from './log-format.js'
+import { LOG_END, parseEntry, wholeLinesOf } from './log-format.js'
 
 const FOLLOW_WAIT_MS = 50
 /** After the run is over its log may still be on its way to the disk; a log whose engine died has no end. */
@@ -44,25 +44,22 @@ const readBytes = async (path: string, offset: number, length: number): Promise<
   }
 }
 
-/** Whole entries of a segment's index from `position` on; a line that is still being written waits for the next look. */
-const newEntries = (folder: string, position: Position): string[] =>
-  readFileSync(join(folder, `${String(position.segment)}.index`), 'latin1')
-    .split('\n')
-    .slice(position.entries, -1)
+/** Whole lines of a segment's index from `position` on; one that is still being written waits for the next look. */
+const newLines = (folder: string, { segment, entries }: Position): readonly string[] =>
+  wholeLinesOf(readFileSync(join(folder, `${String(segment)}.index`), 'latin1')).slice(entries)
 
 async function* readSegment(folder: string, position: Position): AsyncGenerator<LogPiece | typeof LOG_END> {
-  for (const entry of newEntries(folder, position)) {
-    if (entry === LOG_END) {
+  for (const line of newLines(folder, position)) {
+    if (line === LOG_END) {
       yield LOG_END
       return
     }
-    const [at, letter, length] = entry.split(' ')
-    const stream: OutputStream = letter === 'e' ? 'stderr' : 'stdout'
+    const { at, stream, length } = parseEntry(line)
     const offset = position.offsets[stream]
     position.entries += 1
-    position.offsets[stream] += Number(length)
+    position.offsets[stream] += length
     const path = join(folder, `${String(position.segment)}.${stream}`)
-    yield { kind: 'chunk', stream, at: Number(at), bytes: await readBytes(path, offset, Number(length)) }
+    yield { kind: 'chunk', stream, at, bytes: await readBytes(path, offset, length) }
   }
 }
 
@@ -71,18 +68,19 @@ const tailOf = (folder: string, tailBytes: number): Position | null => {
   let left = tailBytes
   for (const segment of segmentsOf(folder).reverse()) {
     const position: Position = { segment, entries: 0, offsets: { stdout: 0, stderr: 0 } }
-    const lengths = newEntries(folder, position).map((entry) => Number(entry.split(' ')[2] ?? 0))
-    const total = lengths.reduce((sum, length) => sum + length, 0)
-    if (total <= left) {
-      left -= total
+    const entries = newLines(folder, position)
+      .filter((line) => line !== LOG_END)
+      .map(parseEntry)
+    let rest = entries.reduce((sum, { length }) => sum + length, 0)
+    if (rest <= left) {
+      left -= rest
       continue
     }
-    for (const entry of newEntries(folder, position)) {
-      const [, letter, length = '0'] = entry.split(' ')
-      const rest = total - position.offsets.stdout - position.offsets.stderr - Number(length)
-      if (entry === LOG_END || rest < left) break
+    for (const { stream, length } of entries) {
+      rest -= length
+      if (rest < left) break
       position.entries += 1
-      position.offsets[letter === 'e' ? 'stderr' : 'stdout'] += Number(length)
+      position.offsets[stream] += length
     }
     return position
   }

@@ -14,10 +14,10 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OutputStream, StdinSource } from '../../actors/ports.js'
 import { offsetsIn, outputFile } from './file-log.js'
+import { OUTPUT_STREAMS } from './log-format.js'
 import { noStdio } from './stdio.js'
 import type { ChildStdio } from './stdio.js'
 
-const STREAMS = ['stdout', 'stderr'] as const
 const CHUNK_BYTES = 64 * 1024
 /** Behind the kernel's notifications, of which there may be none. */
 const LOOK_MS = 250
@@ -51,7 +51,7 @@ export const openLaunchFiles = (folder: string, stdin: StdinSource): LaunchFiles
   try {
     const input = openInput(folder, stdin)
     if (input !== 'ignore') fds.push(input)
-    const outputs = STREAMS.map((stream) => {
+    const outputs = OUTPUT_STREAMS.map((stream) => {
       const fd = openSync(outputFile(folder, stream), 'a', 0o600)
       fds.push(fd)
       return fd
@@ -87,7 +87,7 @@ class OutputFollower {
 
   onOutput(receive: Receive): void {
     this.#receive = receive
-    for (const stream of STREAMS) {
+    for (const stream of OUTPUT_STREAMS) {
       try {
         const watcher = watch(outputFile(this.#folder, stream), { persistent: false }, () => {
           this.#wake()
@@ -145,7 +145,7 @@ class OutputFollower {
   async #readAll(): Promise<void> {
     for (let hasMore = true; hasMore && !this.#isOver;) {
       hasMore = false
-      for (const stream of STREAMS) if (await this.#readSome(stream)) hasMore = true
+      for (const stream of OUTPUT_STREAMS) if (await this.#readSome(stream)) hasMore = true
     }
   }
 
