@@ -95,6 +95,9 @@ export interface TreeMember {
   readonly hasRunningParent?: boolean
 }
 
+/** INV-5: one empty look alone can miss a child born behind the reader. */
+export const EMPTY_LOOKS_NEEDED = 2
+
 export interface SignalFailure {
   readonly pid: number
   /** `EPERM`; `refused` for what may never be signalled (C8); `escaped` for what its tier does not reach (C2). */

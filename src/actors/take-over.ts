@@ -16,9 +16,8 @@ import type { ExecutionFacts } from './run-rows.js'
 import { doEffect } from './run-effects.js'
 import type { RunActor } from './run.actor.js'
 import { isKept, isOnFiles } from './run-survival.js'
+import { isSeenEmpty } from './tree-reach.js'
 
-/** INV-5: one look alone can miss a child born behind the reader. */
-const EMPTY_LOOKS_NEEDED = 2
 const RUNS_AT_ONCE = 256
 
 export interface TakeOverOptions {
@@ -159,11 +158,7 @@ export class TakeOver {
     const record = (await host.store.executionsOf([stored.row.id])).map(recordOf).at(-1) ?? null
     if (record === null) return false
     const execution = await processes.adopt(record)
-    for (let look = 0; look < EMPTY_LOOKS_NEEDED; look += 1) {
-      const members = await execution.scan().catch(() => null)
-      if (members === null || members.length > 0) return true
-    }
-    return false
+    return !(await isSeenEmpty(() => execution.scan().catch(() => null)))
   }
 
   async #take(stored: readonly StoredRun[]): Promise<readonly RunActor[]> {

@@ -7,12 +7,11 @@
  *   watched), C3 (kills go on until the tree is empty), C4, P12 (a pane that goes with its run is gone too before the run is).
  */
 import type { Survivor } from '../machines/run/run.context.js'
+import { EMPTY_LOOKS_NEEDED } from './ports.js'
 import type { TreeMember } from './ports.js'
-import { LookPause, keyOf } from './tree-reach.js'
+import { LookPause, isSeenEmpty, keyOf } from './tree-reach.js'
 import type { TreeReach } from './tree-reach.js'
 
-/** Two complete looks: one alone can miss a child born behind the reader. */
-const EMPTY_LOOKS_NEEDED = 2
 const FIRST_WAIT_MS = 2
 const MAX_WAIT_MS = 40
 /** After a deadline the tree is only watched. */
@@ -81,10 +80,7 @@ export class TreePursuit {
 
   /** INV-5: a look that failed is not a look. */
   async isEmpty(): Promise<boolean> {
-    for (let look = 0; look < EMPTY_LOOKS_NEEDED; look += 1) {
-      const members = await this.#reach.look()
-      if (members === null || members.length > 0) return false
-    }
+    if (!(await isSeenEmpty(() => this.#reach.look()))) return false
     // In a ladder the loop closes it, within the time that the ladder leaves.
     return !this.#reach.hasSurface || (this.#mode === 'watch' && this.#closeSurface())
   }

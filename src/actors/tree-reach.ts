@@ -6,11 +6,18 @@
  */
 import { messageOf } from '../errors.js'
 import type { Survivor } from '../machines/run/run.context.js'
+import { EMPTY_LOOKS_NEEDED } from './ports.js'
 import type { Cancel, Clock, Execution, Logger, TreeMember } from './ports.js'
 
 export type TreeSignal = Parameters<Execution['signal']>[0]
 
 export const keyOf = ({ pid, startTicks }: TreeMember): string => `${String(pid)}:${String(startTicks)}`
+
+/** INV-5: looks in a row that find nothing. Null is a look that failed, which is no look. */
+export const isSeenEmpty = async (look: () => Promise<readonly TreeMember[] | null>): Promise<boolean> => {
+  for (let looks = 0; looks < EMPTY_LOOKS_NEEDED; looks += 1) if ((await look())?.length !== 0) return false
+  return true
+}
 
 export class TreeReach {
   readonly clock: Clock

@@ -16,6 +16,7 @@ import type {
   LaunchSpec,
   ProcessIdentity,
 } from '../../actors/ports.js'
+import { EMPTY_LOOKS_NEEDED } from '../../actors/ports.js'
 import { RunwardenError } from '../../errors.js'
 import { NoCgroup, bringInto, launchInto } from './cgroup-launch.js'
 import { mintFolder } from './cgroup-place.js'
@@ -54,9 +55,6 @@ interface Tier {
 }
 
 const usesMarks = ({ containment }: Tier): boolean => containment !== 'group'
-
-/** One empty look can miss a child born behind the reader: then somebody writes on. */
-const EMPTY_LOOKS_NEEDED = 2
 
 /** R10: a file has no end that would be told; when nobody is there who could write, there is no more. */
 const scanToTheEnd = (scan: Execution['scan'], { finishOutput }: ChildStdio): Execution['scan'] => {
