@@ -3,15 +3,15 @@ import type { ExecutionMarks } from '../../actors/ports.js'
 import type { ActorWrite, EffectMark, ExecutionRow, KindRows } from '../../actors/store.ports.js'
 import { notifyFiled } from './dialect.js'
 import type { EffectTable, NewRow, TimerTable, Tx } from './schema.js'
-import type { Build, Statements } from './statements.js'
+import type { Build, BuildRows, Statements } from './statements.js'
 
 /** The rows of one kind of actor. */
 export type RowsOf<K extends KindRows['kind']> = Extract<KindRows, { kind: K }>
 
-const insertTransitions: Build<NewRow<'runwarden_transition'>> = (tx, rows) =>
+const insertTransitions: BuildRows<NewRow<'runwarden_transition'>> = (tx, rows) =>
   tx.insertInto('runwarden_transition').values(rows)
 
-const insertEffects: Build<NewRow<'runwarden_effect'>> = (tx, rows) =>
+const insertEffects: BuildRows<NewRow<'runwarden_effect'>> = (tx, rows) =>
   tx.insertInto('runwarden_effect').values(rows)
 
 export const writeJournals = async (
@@ -28,18 +28,18 @@ export const writeJournals = async (
       return { kind, actor, rev, idx: index, effect, body, started_at: null, done_at: null }
     }),
   )
-  await statements.run(tx, insertTransitions, transitions)
-  await statements.run(tx, insertEffects, effects)
+  await statements.runAll(tx, insertTransitions, transitions)
+  await statements.runAll(tx, insertEffects, effects)
 }
 
-const clearTimer: Build<Pick<TimerTable, 'kind' | 'actor' | 'timer'>> = (tx, [{ kind, actor, timer }]) =>
+const clearTimer: Build<Pick<TimerTable, 'kind' | 'actor' | 'timer'>> = (tx, { kind, actor, timer }) =>
   tx
     .deleteFrom('runwarden_timer')
     .where('kind', '=', kind)
     .where('actor', '=', actor)
     .where('timer', '=', timer)
 
-const setTimer: Build<NewRow<'runwarden_timer'>> = (tx, [row]) =>
+const setTimer: Build<NewRow<'runwarden_timer'>> = (tx, row) =>
   tx
     .insertInto('runwarden_timer')
     .values(row)
@@ -59,10 +59,10 @@ export const writeTimers = async (
   writes: readonly ActorWrite[],
 ): Promise<void> => {
   for (const { kind, actor, timersCleared, timersSet } of writes) {
-    for (const timer of timersCleared) await statements.run(tx, clearTimer, [{ kind, actor, timer }])
+    for (const timer of timersCleared) await statements.run(tx, clearTimer, { kind, actor, timer })
     for (const { id, token, dueAt, delayMs, event } of timersSet) {
       const row = { kind, actor, timer: id, token, due_at: dueAt, delay_ms: delayMs, event }
-      await statements.run(tx, setTimer, [row])
+      await statements.run(tx, setTimer, row)
     }
   }
 }
@@ -180,7 +180,7 @@ export const writeLines = async (tx: Tx, orderId: string, { lines }: RowsOf<'sto
 
 const markEffect: Build<Pick<EffectTable, 'kind' | 'actor' | 'rev' | 'idx' | 'started_at' | 'done_at'>> = (
   tx,
-  [{ kind, actor, rev, idx, ...marks }],
+  { kind, actor, rev, idx, ...marks },
 ) =>
   tx
     .updateTable('runwarden_effect')
@@ -197,6 +197,6 @@ export const writeMarks = async (
 ): Promise<void> => {
   for (const { kind, actor, rev, index, startedAt, doneAt } of marks) {
     const row = { kind, actor, rev, idx: index, started_at: startedAt, done_at: doneAt }
-    await statements.run(tx, markEffect, [row])
+    await statements.run(tx, markEffect, row)
   }
 }

@@ -109,7 +109,7 @@ const updateColumns = (write: ActorWrite, expectedRev: number, rows: RowsOf<'run
   ...headColumns(rows),
 })
 
-const updateRun: Build<ReturnType<typeof updateColumns>> = (tx, [{ id, expectedRev, owner, ...columns }]) =>
+const updateRun: Build<ReturnType<typeof updateColumns>> = (tx, { id, expectedRev, owner, ...columns }) =>
   tx
     .updateTable('runwarden_run')
     .set(columns)
@@ -125,7 +125,7 @@ const writeRun = async (
 ): Promise<CommitVerdict> => {
   const { expectedRev } = write
   if (expectedRev === null) return createRun(tx, isInScope, write, rows)
-  const changed = await statements.run(tx, updateRun, [updateColumns(write, expectedRev, rows)])
+  const changed = await statements.run(tx, updateRun, updateColumns(write, expectedRev, rows))
   return changed > 0 ? 'committed' : 'stale'
 }
 

@@ -15,10 +15,10 @@ class Slot {
   ) {}
 }
 
-type Rows<R> = readonly [R, ...R[]]
-
 /** Called with slots for values: it may place them, and not look at them. One of these is known by its identity: define it once. */
-export type Build<R extends object> = (tx: Tx, rows: Rows<R>) => Compilable
+export type Build<R extends object> = (tx: Tx, row: R) => Compilable
+/** The same for as many rows as it is given. */
+export type BuildRows<R extends object> = (tx: Tx, rows: readonly R[]) => Compilable
 
 /** A batch is cut into these, so that few texts serve every length; far below every dialect's maximum of bound values. */
 const SIZES = [64, 8, 1]
@@ -27,43 +27,43 @@ interface Row {
   readonly [column: string]: unknown
 }
 
-const isSome = <R>(rows: readonly R[]): rows is Rows<R> => rows.length > 0
-
-/** Slots in the shape of the rows. */
-const slotsLike = <R extends object>(rows: Rows<R>): Rows<R> =>
-  rows.map((row, index) =>
-    Object.fromEntries(Object.keys(row).map((column) => [column, new Slot(index, column)])),
-  ) as unknown as Rows<R>
+/** Slots in the shape of a row. */
+const slotsLike = <R extends object>(row: R, index: number): R =>
+  Object.fromEntries(Object.keys(row).map((column) => [column, new Slot(index, column)])) as R
 
 export class Statements {
+  /** By what builds them, and the number of their rows. */
   readonly #texts = new Map<unknown, Map<number, CompiledQuery>>()
 
-  /** @returns how many rows it changed. All rows have the same columns, and a value, or null, for each. */
-  async run<R extends object>(tx: Tx, build: Build<R>, rows: readonly R[]): Promise<number> {
-    let changed = 0
-    for (let from = 0; from < rows.length;) {
-      const size = SIZES.find((candidate) => candidate <= rows.length - from) ?? 1
-      changed += await this.#runOne(tx, build, rows.slice(from, from + size))
-      from += size
-    }
-    return changed
+  /** @returns how many rows of the table it changed. The row has a value, or null, for each column. */
+  run<R extends object>(tx: Tx, build: Build<R>, row: R): Promise<number> {
+    return this.#execute(tx, build, [row], () => build(tx, slotsLike(row, 0)))
   }
 
-  async #runOne<R extends object>(tx: Tx, build: Build<R>, rows: readonly R[]): Promise<number> {
-    if (!isSome(rows)) return 0
-    const text = this.#textOf(tx, build, rows)
+  /** All rows have the same columns. None is nothing to do. */
+  async runAll<R extends object>(tx: Tx, build: BuildRows<R>, rows: readonly R[]): Promise<void> {
+    for (let from = 0; from < rows.length;) {
+      const size = SIZES.find((candidate) => candidate <= rows.length - from) ?? 1
+      const piece = rows.slice(from, from + size)
+      await this.#execute(tx, build, piece, () => build(tx, piece.map(slotsLike)))
+      from += size
+    }
+  }
+
+  async #execute(
+    tx: Tx,
+    key: unknown,
+    rows: readonly object[],
+    build: () => Compilable,
+  ): Promise<number> {
+    const sizes = this.#texts.get(key) ?? new Map<number, CompiledQuery>()
+    this.#texts.set(key, sizes)
+    const text = sizes.get(rows.length) ?? build().compile()
+    sizes.set(rows.length, text)
     const parameters = text.parameters.map((value) =>
       value instanceof Slot ? (rows[value.row] as Row | undefined)?.[value.column] : value,
     )
     const { numAffectedRows = 0n } = await tx.executeQuery({ ...text, parameters })
     return Number(numAffectedRows)
-  }
-
-  #textOf<R extends object>(tx: Tx, build: Build<R>, rows: Rows<R>): CompiledQuery {
-    const sizes = this.#texts.get(build) ?? new Map<number, CompiledQuery>()
-    this.#texts.set(build, sizes)
-    const text = sizes.get(rows.length) ?? build(tx, slotsLike(rows)).compile()
-    sizes.set(rows.length, text)
-    return text
   }
 }
