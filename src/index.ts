@@ -43,6 +43,7 @@ export type {
   EvidenceKind,
   FreezeOwner,
   Intent,
+  OnRecover,
   Outcome,
   OutcomeStatus,
   RunPolicy,

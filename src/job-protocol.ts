@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import type { Protocol } from './actors/ports.js'
 import { RunwardenError, messageOf } from './errors.js'
+import type { OnRecover } from './machines/run/run.context.js'
 import { name, parseOptions, unreserved } from './option-types.js'
 import { namedProtocol, protocolNamed } from './protocol-names.js'
 import { namedOptionsSchema } from './protocol-options.js'
@@ -53,7 +54,7 @@ interface Speaking {
   readonly protocol?: ProtocolOption | undefined
   readonly prompt?: string | undefined
   readonly stdin?: string | undefined
-  readonly onRecover?: 'interrupt' | 'adopt' | 'keep' | undefined
+  readonly onRecover?: OnRecover | undefined
 }
 
 const needsPrompt = (given: string): string =>

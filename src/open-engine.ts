@@ -26,6 +26,7 @@ import { Engine } from './engine.js'
 import { RunwardenError } from './errors.js'
 import { chooseGuardian } from './guardian-task.js'
 import { isInScope } from './machines/registry/registry.machine.js'
+import type { OnRecover } from './machines/run/run.context.js'
 import { absolute, parseOptions } from './option-types.js'
 import { engineOptionsSchema } from './options.js'
 import type { ParsedEngineOptions } from './options.js'
@@ -63,7 +64,7 @@ export interface EngineOptions {
    * R3: what becomes of this engine's runs when it dies, unless a run says otherwise: the next engine interrupts them (default), adopts
    * them, or keeps its hands off.
    */
-  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
+  readonly onRecover?: OnRecover
   readonly logs?: false | { readonly directory?: string; readonly maxBytes?: number }
   /** Default: beside a database file; for a server, below the user's state folder; for `dialect` and `kysely` nowhere. */
   readonly spool?: false | { readonly directory: string }

@@ -43,7 +43,9 @@ const redacted = (key: string, value: unknown): unknown =>
     : value
 
 const plain = ({ value, context }: InspectedActor['snapshot'], isDone = false): unknown => ({
-  ...{ status: isDone ? 'done' : 'active', output: undefined, error: undefined },
+  status: isDone ? 'done' : 'active',
+  output: undefined,
+  error: undefined,
   value,
   context: JSON.parse(JSON.stringify(context, redacted)) as unknown,
   children: {},
@@ -197,7 +199,8 @@ export class Inspection {
   #view(id: string, { config }: AnyStateMachine, snapshot: unknown): ActorView {
     const isRoot = id === this.#rootId
     return {
-      ...{ id, sessionId: id },
+      id,
+      sessionId: id,
       logic: { config },
       _parent: isRoot ? undefined : this.#root(),
       getSnapshot: () => snapshot,

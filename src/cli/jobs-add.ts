@@ -1,6 +1,7 @@
 /** `runwarden jobs add`: one job for the queue. */
 import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
+import type { OnRecover } from '../index.js'
 import type { JobSpec } from '../jobs.js'
 import { parseDuration } from './durations.js'
 import { placeOf } from './job-place.js'
@@ -32,7 +33,7 @@ interface AddOptions extends SharedOptions, PlaceOptions, ProtocolFlags {
   readonly base?: string
   readonly termGrace?: number
   readonly killGrace?: number
-  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
+  readonly onRecover?: OnRecover
 }
 
 const collectName = (text: string, names: readonly string[] = []): readonly string[] => [...names, text]

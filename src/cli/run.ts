@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
-import type { Engine, EngineOptions, Run, RunSpec } from '../index.js'
+import type { Engine, EngineOptions, OnRecover, Run, RunSpec } from '../index.js'
 import { formatDuration, parseDuration } from './durations.js'
 import { CliError } from './errors.js'
 import { EXIT, exitCodeOfOutcome, isLaunchFailure } from './exit-codes.js'
@@ -48,7 +48,7 @@ interface RunOptions extends SharedOptions, ProtocolFlags {
   readonly keepPane?: boolean
   readonly quiet?: boolean
   readonly guardian?: boolean
-  readonly onRecover?: 'interrupt' | 'adopt' | 'keep'
+  readonly onRecover?: OnRecover
 }
 
 export const onRecoverOption = (): Option =>

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { RunwardenError } from '../index.js'
 import type { Engine, StopReceipt } from '../index.js'
+import { problemOf } from './problem.js'
 import { ACTS } from './wire.js'
 import type { ActAnswer, ActRequest } from './wire.js'
 
@@ -45,7 +46,6 @@ export const act = async (engine: Engine, body: string): Promise<ActAnswer> => {
     }
     return { receipt: await carryOut(engine, parsed.output) }
   } catch (error) {
-    const code = error instanceof RunwardenError ? error.code : 'invalid-option'
-    return { error: { code, message: error instanceof Error ? error.message : String(error) } }
+    return { error: problemOf(error, 'invalid-option') }
   }
 }

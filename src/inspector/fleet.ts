@@ -97,7 +97,7 @@ export class Fleet {
       inspected.runs({ newestFirst: true, limit: RUNS_MAX }),
     ])
     const isFirst = this.#lookedAt === 0
-    const found = new Map([...newest, ...open].slice(0, 2 * RUNS_MAX).map((run) => [run.runId, run]))
+    const found = new Map([...newest, ...open].map((run) => [run.runId, run]))
     const gone = [...this.#rows.keys()].filter((runId) => !found.has(runId))
     for (const runId of gone) this.#forget(runId)
     const changed = this.#take([...found.values()])

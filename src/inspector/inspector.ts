@@ -16,6 +16,7 @@ import { Fleet, RUNS_MAX } from './fleet.js'
 import { LogFeed } from './log-feed.js'
 import { answerOverNode } from './node-server.js'
 import type { ParsedOptions } from './options.js'
+import { problemOf } from './problem.js'
 import { PULSE_MS } from './pulse.js'
 import { RunFeed } from './run-feed.js'
 import { Source, isEngine } from './source.js'
@@ -28,8 +29,13 @@ const CLOSE_MS = 1_000
 
 const CSP = [
   "default-src 'none'",
-  ...["script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
-  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
 ].join('; ')
 
 const HEADERS = {
@@ -62,7 +68,7 @@ export class Inspector {
     this.#door = new Door({ token, basePath, allowedHosts: [...allowedHosts, host] })
     this.#source = new Source(inspected)
     this.#fleet = new Fleet(this.#source, (error) => {
-      for (const client of this.#clients) client.send('problem', this.#problem(error))
+      for (const client of this.#clients) client.send('problem', problemOf(error, 'unexpected'))
     })
   }
 
@@ -82,7 +88,7 @@ export class Inspector {
       if (!verdict.isAllowed) return answerWith(verdict.status, null)
       return await this.#answer(request, verdict.path)
     } catch (error) {
-      return json(500, this.#serialize(this.#problem(error)))
+      return json(500, this.#serialize(problemOf(error, 'unexpected')))
     }
   }
 
@@ -202,7 +208,7 @@ export class Inspector {
         client.send('processes', update)
       },
       failed: (error) => {
-        client.send('problem', this.#problem(error))
+        client.send('problem', problemOf(error, 'unexpected'))
       },
     })
     return () => {
@@ -230,10 +236,5 @@ export class Inspector {
     return JSON.stringify(value, (_key, inner: unknown) =>
       typeof inner === 'string' ? redact(inner) : inner,
     )
-  }
-
-  #problem(error: unknown): { readonly code: string; readonly message: string } {
-    const code = error instanceof RunwardenError ? error.code : 'unexpected'
-    return { code, message: error instanceof Error ? error.message : String(error) }
   }
 }

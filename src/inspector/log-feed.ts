@@ -7,6 +7,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LogPiece } from '../index.js'
+import { messageOf } from './problem.js'
 import type { Source } from './source.js'
 import type { LogUpdate } from './wire.js'
 
@@ -50,7 +51,7 @@ export class LogFeed {
       this.#flush()
       this.#say({ kind: 'end' })
     } catch (error) {
-      this.#say({ kind: 'none', reason: error instanceof Error ? error.message : String(error) })
+      this.#say({ kind: 'none', reason: messageOf(error) })
     }
   }
 

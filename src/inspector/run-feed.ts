@@ -5,6 +5,7 @@
  * Invariants: INV-11 (of a long journal the last `JOURNAL_MAX` rows), L7 (marks of executions stay here).
  */
 import type { RunHistory } from '../index.js'
+import { messageOf } from './problem.js'
 import type { Source } from './source.js'
 import type { ProcessesUpdate, RunUpdate } from './wire.js'
 
@@ -110,7 +111,7 @@ export class RunFeed {
     try {
       return { processes: await this.#source.inspected.processes(this.#runId), problem: null }
     } catch (error) {
-      return { processes: [], problem: error instanceof Error ? error.message : String(error) }
+      return { processes: [], problem: messageOf(error) }
     }
   }
 }
