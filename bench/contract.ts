@@ -18,7 +18,7 @@ export interface Sample {
 export interface Contender {
   readonly name: string
   /** Why it cannot take part here, or null. */
-  readonly why?: () => Promise<string | null>
+  readonly why?: () => string | null
   readonly run: (params: Params) => Promise<Sample>
 }
 

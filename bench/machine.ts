@@ -1,16 +1,15 @@
 /** What the workloads share: processes to look after, an independent look at /proc, and a clock that processes agree on. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createEngine } from '../src/index.js'
 import type { Engine, EngineOptions } from '../src/index.js'
+import { identityOf, isAlive, livingProcesses } from '../test/support/proc-reader.js'
 
 export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6
-
-export const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A folder that is gone when the work is done. */
 export const inFolder = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
@@ -51,35 +50,16 @@ export const pooled = async <T>(
   return results
 }
 
-interface Seen {
-  readonly pid: number
-  readonly state: string
-  readonly group: number
-}
-
-const statOf = (pid: number): Seen | null => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    const [state = '', , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { pid, state, group: Number(group) }
-  } catch {
-    // Gone between two looks.
-    return null
-  }
-}
-
 export const isRunning = (pid: number): boolean => {
-  const seen = statOf(pid)
-  return seen !== null && seen.state !== 'Z' && seen.state !== 'X'
+  const identity = identityOf(pid)
+  return identity !== undefined && isAlive(identity)
 }
 
 /** Everyone in the groups of these leaders. */
 export const membersOf = (leaders: readonly number[]): number[] => {
   const groups = new Set(leaders)
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => statOf(Number(name)) ?? [])
-    .filter(({ group, state }) => groups.has(group) && state !== 'Z')
+  return livingProcesses()
+    .filter(({ group }) => groups.has(group))
     .map(({ pid }) => pid)
 }
 

@@ -116,7 +116,7 @@ export const measure = async (
     for (const contender of workload.contenders) {
       const { name } = contender
       if (out.has(name)) continue
-      const why = (await contender.why?.()) ?? null
+      const why = contender.why?.() ?? null
       if (why !== null) {
         out.set(name, why)
         continue

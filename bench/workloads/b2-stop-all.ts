@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
 import { OURS } from '../contract.js'
 import type { Params, Sample, Workload } from '../contract.js'
-import { killGroups, membersOf, nowMs, pooled, wait, watchUntilGone, withEngine } from '../machine.js'
+import { killGroups, membersOf, nowMs, pooled, watchUntilGone, withEngine } from '../machine.js'
 
 const PAIR = ['/bin/sh', '-c', 'sleep 300 & wait'] as const
 const DEADLINE_MS = 120_000

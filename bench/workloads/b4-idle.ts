@@ -1,10 +1,11 @@
 /** B4: what a thousand quiet runs cost: memory each, and CPU while nothing happens. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
 import { OURS } from '../contract.js'
 import type { Params, Sample, Workload } from '../contract.js'
-import { killGroups, nowMs, pooled, wait, withEngine } from '../machine.js'
+import { killGroups, nowMs, pooled, withEngine } from '../machine.js'
 
 const CONCURRENCY = 16
 

@@ -4,13 +4,14 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { execa } from 'execa'
 import { hostileStops } from '../../test/fixtures/catalogue.js'
 import type { Fixture } from '../../test/fixtures/catalogue.js'
 import { aliveOf, readLedger } from '../../test/support/proc-reader.js'
 import { OURS } from '../contract.js'
 import type { Sample, Workload } from '../contract.js'
-import { inFolder, wait, withEngine } from '../machine.js'
+import { inFolder, withEngine } from '../machine.js'
 
 const GRACE_MS = 500
 const UP_MAX_MS = 60_000
@@ -142,12 +143,12 @@ type TreeKill = (pid: number, signal: string, done: () => void) => void
 /** Peers are no dependency of the package: `npm run bench:peers` brings them. */
 const peers = createRequire(new URL('../peers/package.json', import.meta.url))
 
-const whyNot = (name: string) => (): Promise<string | null> => {
+const whyNot = (name: string) => (): string | null => {
   try {
     peers.resolve(name)
-    return Promise.resolve(null)
+    return null
   } catch {
-    return Promise.resolve('not installed: npm run bench:peers')
+    return 'not installed: npm run bench:peers'
   }
 }
 

@@ -82,7 +82,7 @@ const readAlone = (database: string): number => {
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
 
-it(`R8: ${ORPHANS} live orphans among ${SETTLED} settled runs are taken up in seconds, and every one is confirmed`, async () => {
+it(`B7, R8: ${ORPHANS} live orphans among ${SETTLED} settled runs are taken up in seconds, and every one is confirmed`, async () => {
   const ratios: number[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
     const database = join(tempDir(), 'runs.db')

@@ -68,25 +68,25 @@ export function isAlive({ pid, startTicks }: Identity): boolean {
 }
 
 /** Every living process of the machine. */
-function allProcesses(): ProcessStat[] {
+export function livingProcesses(): ProcessStat[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.flatMap((pid) => statOf(Number(pid)) ?? []).filter((stat) => !isDead(stat))
 }
 
 /** Living descendants by parentage, nearest first. A daemon that was orphaned is not among them. */
-export function descendantsOf(pid: number, all = allProcesses()): ProcessStat[] {
+export function descendantsOf(pid: number, all = livingProcesses()): ProcessStat[] {
   const children = all.filter((stat) => stat.parentPid === pid)
   return [...children, ...children.flatMap((child) => descendantsOf(child.pid, all))]
 }
 
 /** Living members of a process group. */
 export function groupOf(group: number): ProcessStat[] {
-  return allProcesses().filter((stat) => stat.group === group)
+  return livingProcesses().filter((stat) => stat.group === group)
 }
 
 /** Living members of a session. */
 export function sessionOf(session: number): ProcessStat[] {
-  return allProcesses().filter((stat) => stat.session === session)
+  return livingProcesses().filter((stat) => stat.session === session)
 }
 
 /** Environment at exec, as `NAME=value` words; undefined when the process is gone or not ours to read. */
@@ -100,7 +100,7 @@ function environmentOf(pid: number): readonly string[] | undefined {
  * environment reads as empty, or is refused.
  */
 export function processesWith(...prefixes: readonly string[]): ProcessStat[] {
-  return allProcesses().filter(({ pid }) => {
+  return livingProcesses().filter(({ pid }) => {
     const words = environmentOf(pid) ?? []
     return prefixes.every((prefix) => words.some((word) => word.startsWith(prefix)))
   })
