@@ -6,6 +6,7 @@ import { createEngine } from '../../src/index.js'
 import type { Engine, Run, RunSpec } from '../../src/index.js'
 import { allowMore, cgroupPathOf, isFrozen, noCgroup, pidsIn, tempCgroup } from '../support/cgroups.js'
 import { openTestEngine, quickStop, startFixture } from '../support/engine.js'
+import type { StartedFixture } from '../support/engine.js'
 import { SLEEP, inPane, launched, surfaceOn } from '../support/in-pane.js'
 import { aliveOf, readLedger, statOf } from '../support/proc-reader.js'
 import { NO_TMUX, hasTmux, testTmux } from '../support/tmux.js'
@@ -24,6 +25,17 @@ const outputOf = async (run: Run): Promise<string> => {
   for await (const event of run.events({ output: 'bytes' }))
     if (event.type === 'bytes') chunks.push(event.chunk)
   return Buffer.concat(chunks).toString('latin1')
+}
+
+/** It is frozen and let go as a whole, and gone when the stop says so, with its cgroup. */
+const expectHeld = async (started: StartedFixture, folder: string): Promise<void> => {
+  expect(await started.run.pause()).toEqual({ status: 'frozen', running: [] })
+  expect(isFrozen(folder)).toBe(true)
+  await started.run.resume()
+  expect(isFrozen(folder)).toBe(false)
+  expect((await started.run.cancel()).status).toBe('confirmed')
+  expect(started.alive()).toEqual([])
+  expect(existsSync(folder)).toBe(false)
 }
 
 describe.skipIf(noCgroup !== null)('a terminal of its own', () => {
@@ -60,13 +72,7 @@ describe.skipIf(noCgroup !== null)('a terminal of its own', () => {
     const started = await startFixture(engine, 'mark-shedding-daemon', { stdio: 'pty' })
     await started.ready()
     const { folder } = await recordOf(engine, started.run)
-    expect(await started.run.pause()).toEqual({ status: 'frozen', running: [] })
-    expect(isFrozen(folder)).toBe(true)
-    await started.run.resume()
-    expect(isFrozen(folder)).toBe(false)
-    expect((await started.run.cancel()).status).toBe('confirmed')
-    expect(started.alive()).toEqual([])
-    expect(existsSync(folder)).toBe(false)
+    await expectHeld(started, folder)
   })
 })
 
@@ -103,13 +109,7 @@ describe.skipIf(noCgroup !== null || !hasTmux)('a pane', () => {
         .map(({ pid }) => pid)
         .sort(),
     )
-    expect(await started.run.pause()).toEqual({ status: 'frozen', running: [] })
-    expect(isFrozen(folder)).toBe(true)
-    await started.run.resume()
-    expect(isFrozen(folder)).toBe(false)
-    expect((await started.run.cancel()).status).toBe('confirmed')
-    expect(started.alive()).toEqual([])
-    expect(existsSync(folder)).toBe(false)
+    await expectHeld(started, folder)
   })
 
   it('O1, P12: a paused run whose tmux server is killed stands still until it is resumed, and then ends and says why', async () => {

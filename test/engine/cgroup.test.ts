@@ -28,6 +28,17 @@ const folderOf = async (engine: Engine, run: Run): Promise<string> => {
   return executions.at(-1)?.marks?.cgroup ?? '/nowhere'
 }
 
+/** A run of an engine that has closed and left it, where only its cgroup can tell that it is there. */
+const leftInCgroup = async () => {
+  const database = join(tempDir(), 'runs.db')
+  const first = await createEngine({ database, ...HELD })
+  const started = await startFixture(first, 'mark-shedding-daemon', { id: 'r1' })
+  await started.ready()
+  const folder = await folderOf(first, started.run)
+  await first.close({ runs: 'leave' })
+  return { database, started, folder }
+}
+
 /** Finds its own cgroup, makes one in it, and has a child that does `script` and then sleeps. */
 const withChild = (script: string): string[] => {
   const own = `G=${cgroupParent}/$(sed -n 's/^0::.*[/]//p' /proc/self/cgroup); mkdir "$G/n"`
@@ -194,12 +205,7 @@ inCgroups('a run in a cgroup', () => {
   })
 
   it('R3: an engine without cgroups recovers a run that a dead one held in one', async () => {
-    const database = join(tempDir(), 'runs.db')
-    const first = await createEngine({ database, ...HELD })
-    const started = await startFixture(first, 'mark-shedding-daemon', { id: 'r1' })
-    await started.ready()
-    const folder = await folderOf(first, started.run)
-    await first.close({ runs: 'leave' })
+    const { database, started, folder } = await leftInCgroup()
     const second = await openTestEngine({ database, containment: { prefer: 'group' } })
     const gone = await second.run('r1')?.gone
     expect(gone?.evidence).toMatchObject([{ kind: 'cgroup-empty' }])
@@ -208,12 +214,7 @@ inCgroups('a run in a cgroup', () => {
   })
 
   it('INV-5: a run whose cgroup cannot be seen from here is not confirmed', async () => {
-    const database = join(tempDir(), 'runs.db')
-    const first = await createEngine({ database, ...HELD })
-    const started = await startFixture(first, 'mark-shedding-daemon', { id: 'r1' })
-    await started.ready()
-    const folder = await folderOf(first, started.run)
-    await first.close({ runs: 'leave' })
+    const { database, started, folder } = await leftInCgroup()
     const rows = new BetterSqlite3(database)
     const set = rows.prepare('update runwarden_execution set cgroup = ?')
     set.run(`${cgroupParent}/runwarden-1-elsewhere`)
