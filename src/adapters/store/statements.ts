@@ -50,12 +50,7 @@ export class Statements {
     }
   }
 
-  async #execute(
-    tx: Tx,
-    key: unknown,
-    rows: readonly object[],
-    build: () => Compilable,
-  ): Promise<number> {
+  async #execute(tx: Tx, key: unknown, rows: readonly object[], build: () => Compilable): Promise<number> {
     const sizes = this.#texts.get(key) ?? new Map<number, CompiledQuery>()
     this.#texts.set(key, sizes)
     const text = sizes.get(rows.length) ?? build().compile()
